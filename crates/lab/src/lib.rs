@@ -298,9 +298,8 @@ impl<'a> Flows<'a> {
 fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Config {
     let mut config = scenario.network().clone();
     if let Topology::AccessPoint { access, .. } = &config.topology {
-        let ring = ring_packets(access);
         for (host, _) in config.hosts.iter_mut().zip(specs).filter(|(_, spec)| spec.kind.era == Era::Y2012) {
-            host.queue_packets = ring;
+            host.queue_packets = ring_packets(access, host.standard);
         }
     }
     config

@@ -22,7 +22,7 @@ use crate::hosts::Hosts;
 use crate::shaper::Station;
 use crate::tun::MTU;
 use crate::valve::is_waker;
-use lasthop_network::{AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Statistics};
+use lasthop_network::{AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Standard, Statistics};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -36,12 +36,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracing::warn;
 
-/// The driver's ring of a station of 2012 behind this access, in packets. Where a transmission is one frame, two would
+/// The driver's ring of a station of 2012 of this standard behind this access, in packets. Where a transmission is one frame, two would
 /// suffice for the next frame to be ready at the end of the last; four also cover a slightly late loop. Where it is an
 /// aggregate, one is on the air and one is ready, as in ath9k (ATH_AGGR_MIN_QDEPTH).
-pub(crate) fn ring_packets(access: &AccessConfig) -> usize {
+pub(crate) fn ring_packets(access: &AccessConfig, standard: Option<Standard>) -> usize {
     match access {
-        AccessConfig::Wifi(wifi) if wifi.standard.aggregates() => 2 * usize::from(wifi.aggregate_frames),
+        AccessConfig::Wifi(wifi) if standard.unwrap_or(wifi.standard).aggregates() => {
+            2 * usize::from(wifi.aggregate_frames)
+        }
         _ => 4,
     }
 }

@@ -201,11 +201,9 @@ impl Changed {
                         (errors.get().to_string(), format!("none, for the errors of host {host} follow from its SNR"))
                     })?;
                 }
-                mcs.map_or(Ok(()), |mcs| wifi.check_mcs("mcs", mcs))?;
-                rate.map_or(Ok(()), |rate| {
-                    let now = config.hosts[host].rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
-                    wifi.check_new_rate(now, rate)
-                })
+                let own = wifi.of_station(&config.hosts[host]);
+                mcs.map_or(Ok(()), |mcs| own.check_mcs("mcs", mcs))?;
+                rate.map_or(Ok(()), |rate| own.check_new_rate(rate))
             }
             (Self::Station { .. }, _) => missing("a station of Wi-Fi", "a wired access, or the path"),
         }
@@ -231,10 +229,10 @@ impl LinksConfig {
 }
 
 impl WifiConfig {
-    /// Whether a station with the rate `now` may get this one.
-    fn check_new_rate(&self, now: PhyRate, rate: Rate) -> Result<(), ConfigError> {
+    /// Whether the station of which this is the medium may get another rate.
+    fn check_new_rate(&self, rate: Rate) -> Result<(), ConfigError> {
         // Beside 802.11g, an 802.11b station has another contention window and another set of rates.
-        let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == now.is_ofdm();
+        let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == self.rate.is_ofdm();
         let accepted: Vec<PhyRate> = self.rates().into_iter().filter(of_its_kind).collect();
         self.check_rate(rate, &accepted)
     }
@@ -245,6 +243,7 @@ mod tests {
     use super::*;
     use crate::config::{HostConfig, LinkConfig, LossAt, WiredAccessConfig};
     use crate::queue::QueueConfig;
+    use crate::wifi::Band;
 
     fn access_point(access: AccessConfig) -> Config {
         let path = PathConfig {
@@ -299,6 +298,20 @@ mod tests {
         assert_eq!(refused(config.clone(), station(1, 54.0)), dsss);
         assert!(refused(config.clone(), station(0, 1.0)).starts_with("changes[0].rate is 1 Mb/s; accepted: 6 Mb/s"));
         config.changes = vec![Change { at: Time::ZERO, what: station(1, 2.0) }];
+        assert_eq!(config.validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_station_changes_within_its_own_standard() {
+        let n = WifiConfig { band: Band::Ghz2_4, ..WifiConfig::new(Standard::N) };
+        let mut config = access_point(AccessConfig::Wifi(n));
+        config.hosts[0].standard = Some(Standard::G);
+        let mcs = |host| Changed::Station { host, rate: None, mcs: Some(3), frame_error_rate: None, snr_db: None };
+        let none = "accepted: none, for only hosts of 802.11n and later have an MCS";
+        assert_eq!(refused(config.clone(), mcs(0)), format!("changes[0].mcs is 3; {none}"));
+        let none = "accepted: none, for hosts of 802.11n and later have an MCS";
+        assert_eq!(refused(config.clone(), station(1, 6.0)), format!("changes[0].rate is 6 Mb/s; {none}"));
+        config.changes = [station(0, 6.0), mcs(1)].map(|what| Change { at: Time::ZERO, what }).into();
         assert_eq!(config.validate(), Ok(()));
     }
 

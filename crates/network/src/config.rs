@@ -3,7 +3,9 @@
 use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
 use crate::routes::Routes;
-use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard};
+use crate::wifi::{
+    Band, ChannelWidth, GuardInterval, Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard,
+};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
 
@@ -38,15 +40,27 @@ pub struct HostConfig {
     /// The host's transmit queue in packets, including the one in service; at least 1. Unused with links: there packets
     /// wait in the queue of their first link.
     pub queue_packets: usize,
-    /// The host's own PHY rate in both directions (with rate control, the highest one); `None` = the access's. 802.11b
-    /// and 802.11g only. In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
+    /// The station's standard, one of the access point's or older: at 2.4 GHz 802.11b, 802.11g, 802.11n, 802.11ax; at 5
+    /// GHz 802.11n, 802.11ac, 802.11ax. `None` = the access point's. Access points of 802.11n and later only; in
+    /// 802.11bg the rate says it.
+    pub standard: Option<Standard>,
+    /// The host's own PHY rate in both directions (with rate control, the highest one); `None` = the access's, or the
+    /// highest of its own standard. 802.11b and 802.11g only. In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s)
+    /// is an 802.11b station.
     pub rate: Option<Rate>,
-    /// The host's own MCS in both directions (with rate control, the highest one); `None` = the access's. 802.11n and
-    /// later only.
+    /// The host's own MCS in both directions (with rate control, the highest one); `None` = the access's, or the highest
+    /// below it that the host's standard, width and streams allow. 802.11n and later only.
     pub mcs: Option<u8>,
+    /// The host's own channel width in both directions (with rate control, the widest one), at most the access's; `None`
+    /// = the access's, or the widest of its own standard. 802.11n and later only.
+    pub width: Option<ChannelWidth>,
+    /// The host's own streams in both directions (with rate control, the most), at most the access's; `None` = the
+    /// access's. 802.11n and later only.
+    pub spatial_streams: Option<u8>,
     /// The signal-to-noise ratio of both directions in dB, of one spatial stream over 20 MHz, -10 to 60. It determines
     /// the losses of data, requests and responses by their modes. `None` = the error rates given here or for the
-    /// access. 802.11n and later only, and not with an error rate of the host's own.
+    /// access. On access points of 802.11n and later only, not of 802.11b stations, and not with an error rate of the
+    /// host's own.
     pub snr_db: Option<f64>,
     /// The error probability of data frames to and from this host; `None` = the access's. Wi-Fi only.
     pub frame_error_rate: Option<Probability>,
@@ -65,19 +79,17 @@ impl HostConfig {
     pub const fn new(queue_packets: usize) -> Self {
         Self {
             queue_packets,
+            standard: None,
             rate: None,
             mcs: None,
+            width: None,
+            spatial_streams: None,
             snr_db: None,
             frame_error_rate: None,
             path: None,
             turnaround: (Span::ZERO, Span::ZERO),
             reports_departures: false,
         }
-    }
-
-    /// Its MCS, or the highest one with rate control.
-    pub(crate) fn highest_mcs(&self, wifi: &WifiConfig) -> u8 {
-        self.mcs.unwrap_or(wifi.modulation.mcs)
     }
 }
 
@@ -152,8 +164,10 @@ pub enum AccessConfig {
 /// An 802.11 medium. [`WifiConfig::new`] gives the defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WifiConfig {
-    /// The PHY and its protection.
+    /// The PHY of the access point, and of stations without one of their own.
     pub standard: Standard,
+    /// The channel's band: 2.4 GHz with 802.11b and 802.11g, 5 GHz with 802.11ac; else 5 GHz by default.
+    pub band: Band,
     /// 802.11b and 802.11g: the PHY rate of unicast data frames; with rate control, the highest rate and the first one
     /// tried.
     pub rate: PhyRate,
@@ -199,7 +213,8 @@ pub struct WifiConfig {
     pub retry_limit: u8,
     /// Short DSSS preambles (except at 1 Mb/s). Default: long ones, mandatory with one old station present.
     pub short_preamble: bool,
-    /// 802.11bg: the DSSS rate of the CTS-to-self. Default 2 Mb/s, the highest basic DSSS rate.
+    /// With 802.11b stations: the DSSS rate of the CTS-to-self, and of RTS and CTS. Default 2 Mb/s, the highest basic DSSS
+    /// rate.
     pub protection_rate: PhyRate,
     /// The rate of broadcast frames; `None` = the lowest basic rate: 1 Mb/s if DSSS rates are in use, else 6 Mb/s.
     pub broadcast_rate: Option<PhyRate>,
@@ -234,6 +249,10 @@ impl WifiConfig {
         let limits = standard.aggregate_limits();
         Self {
             standard,
+            band: match standard {
+                Standard::B | Standard::G | Standard::Bg => Band::Ghz2_4,
+                Standard::N | Standard::Ac | Standard::Ax => Band::Ghz5,
+            },
             rate: match standard {
                 Standard::B => PhyRate::Mbps11,
                 _ => PhyRate::Mbps54,
@@ -405,25 +424,32 @@ impl AccessConfig {
 impl HostConfig {
     fn validate(&self, topology: &Topology) -> Result<(), ConfigError> {
         check_queue("queue_packets", self.queue_packets)?;
+        let wifi = match topology {
+            Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => Some(wifi),
+            _ => None,
+        };
+        self.validate_standard(wifi)?;
+        let own = wifi.map(|wifi| wifi.of_station(self));
         if let Some(rate) = self.rate {
             let none = |why: &str| check(false, "rate", || (rate.to_string(), format!("none, for {why}")));
-            match topology {
-                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.check_rate(rate, &wifi.rates()),
-                Topology::AccessPoint { .. } => none("the hosts behind a wired access share its rate"),
-                Topology::Links(_) => none("hosts on a node send at the rates of its links"),
+            match (&own, topology) {
+                (Some(own), _) => own.check_rate(rate, &own.rates()),
+                (None, Topology::AccessPoint { .. }) => none("the hosts behind a wired access share its rate"),
+                (None, Topology::Links(_)) => none("hosts on a node send at the rates of its links"),
             }?;
         }
         if let Some(mcs) = self.mcs {
-            match topology {
-                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.check_mcs("mcs", mcs),
-                _ => check(false, "mcs", || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
+            match &own {
+                Some(own) => own.check_mcs("mcs", mcs),
+                None => check(false, "mcs", || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
             }?;
         }
         if let Some(snr_db) = self.snr_db {
-            let later = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }
-                if wifi.standard.aggregates());
-            check(later, "snr_db", || {
+            check(wifi.is_some_and(|wifi| wifi.standard.aggregates()), "snr_db", || {
                 (snr_db.to_string(), "none, for only hosts of 802.11n and later have an SNR".into())
+            })?;
+            check(self.standard != Some(Standard::B), "snr_db", || {
+                (snr_db.to_string(), "none, for a host of 802.11b has a frame error rate instead".into())
             })?;
             check_snr(snr_db)?;
             check(self.frame_error_rate.is_none(), "snr_db", || {
@@ -446,6 +472,49 @@ impl HostConfig {
             })?;
             check(matches!(topology, Topology::AccessPoint { .. }), "path", || {
                 (format!("{shortest} to {longest}"), "none, for the delays of links are theirs".into())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl HostConfig {
+    fn validate_standard(&self, wifi: Option<&WifiConfig>) -> Result<(), ConfigError> {
+        let only_later = |field: &str, value: &dyn fmt::Display| {
+            let later = wifi.is_some_and(|wifi| self.standard.unwrap_or(wifi.standard).aggregates());
+            check(later, field, || (value.to_string(), "none, for only hosts of 802.11n and later have one".into()))
+        };
+        if let Some(standard) = self.standard {
+            let accepted = wifi.map_or(Vec::new(), |wifi| wifi.standard.of_stations(wifi.band));
+            check(accepted.contains(&standard), "standard", || {
+                let accepted: Vec<_> = accepted.iter().map(|one| format!("\"{one}\"")).collect();
+                let accepted = match wifi {
+                    Some(wifi) if wifi.standard == Standard::Bg => {
+                        "none, for the rate of a host of 802.11bg says it".into()
+                    }
+                    Some(wifi) => {
+                        format!("{}, on an access point of {} at {}", accepted.join(", "), wifi.standard, wifi.band)
+                    }
+                    None => "none, for only hosts on Wi-Fi have a standard".into(),
+                };
+                (format!("\"{standard}\""), accepted)
+            })?;
+        }
+        if let Some(width) = self.width {
+            only_later("width", &format_args!("{} MHz", width.mhz()))?;
+            wifi.map_or(Ok(()), |wifi| {
+                wifi.check_width("width", width, self.standard.unwrap_or(wifi.standard))?;
+                check(width <= wifi.modulation.width, "width", || {
+                    let most = wifi.modulation.width.mhz();
+                    (format!("{} MHz", width.mhz()), format!("at most the access point's {most} MHz"))
+                })
+            })?;
+        }
+        if let Some(streams) = self.spatial_streams {
+            only_later("spatial_streams", &streams)?;
+            let most = wifi.map_or(0, |wifi| wifi.modulation.spatial_streams);
+            check((1..=most).contains(&streams), "spatial_streams", || {
+                (streams.to_string(), format!("1 to the access point's {most}"))
             })?;
         }
         Ok(())
@@ -504,13 +573,60 @@ impl WifiConfig {
         }
     }
 
+    /// This medium as the station and the access point use it between each other: what both of them can do.
+    pub(crate) fn of_station(&self, host: &HostConfig) -> Self {
+        let standard = host.standard.unwrap_or(self.standard);
+        let usual = Self::new(standard);
+        let limits = standard.aggregate_limits();
+        let Modulation { width, spatial_streams, mcs, guard_interval } = self.modulation;
+        let offered = Modulation::widths(standard).iter().rev().find(|&&offered| offered <= width);
+        let width = host.width.or(offered.copied()).unwrap_or(width);
+        let spatial_streams = host.spatial_streams.unwrap_or(spatial_streams);
+        let highest = Modulation::mcss(standard, width, spatial_streams).take_while(|&one| one <= mcs).last();
+        let guard_intervals = Modulation::guard_intervals(standard);
+        let is_older = standard != self.standard;
+        Self {
+            standard,
+            rate: host.rate.and_then(PhyRate::from_rate).unwrap_or(if is_older { usual.rate } else { self.rate }),
+            modulation: Modulation {
+                width,
+                spatial_streams,
+                mcs: host.mcs.or(highest).unwrap_or(mcs),
+                guard_interval: match guard_intervals.is_empty() || guard_intervals.contains(&guard_interval) {
+                    true => guard_interval,
+                    false => GuardInterval::Ns800,
+                },
+            },
+            rate_control: match self.rate_control {
+                RateControl::MinstrelHt if limits.is_none() => RateControl::Minstrel,
+                other => other,
+            },
+            aggregate_frames: limits.map_or(1, |limits| self.aggregate_frames.min(limits.window)),
+            amsdu_bytes: limits.map_or(Bytes::ZERO, |limits| self.amsdu_bytes.min(limits.amsdu_bytes)),
+            ..self.clone()
+        }
+    }
+
+    /// The channel widths of a standard in this band.
+    fn widths(&self, standard: Standard) -> impl Iterator<Item = ChannelWidth> {
+        let widest = if self.band == Band::Ghz2_4 { ChannelWidth::Mhz40 } else { ChannelWidth::Mhz160 };
+        Modulation::widths(standard).iter().copied().filter(move |&width| width <= widest)
+    }
+
+    fn check_width(&self, field: &str, width: ChannelWidth, standard: Standard) -> Result<(), ConfigError> {
+        check(self.widths(standard).any(|offered| offered == width), field, || {
+            let accepted: Vec<_> = self.widths(standard).map(|width| format!("{} MHz", width.mhz())).collect();
+            (format!("{} MHz", width.mhz()), accepted.join(", "))
+        })
+    }
+
     /// The available PHY rates of this medium, apart from its MCSs.
     pub(crate) fn rates(&self) -> Vec<PhyRate> {
         let possible = |rate: &PhyRate| match self.standard {
             Standard::B => !rate.is_ofdm(),
             Standard::G => rate.is_ofdm() || self.rate_set == RateSet::All,
             Standard::Bg => true,
-            Standard::N | Standard::Ac | Standard::Ax => rate.is_ofdm(),
+            Standard::N | Standard::Ac | Standard::Ax => rate.is_ofdm() || self.band == Band::Ghz2_4,
         };
         PhyRate::ALL.into_iter().filter(possible).collect()
     }
@@ -538,6 +654,11 @@ impl WifiConfig {
 
     fn validate(&self) -> Result<(), ConfigError> {
         self.access_point_queue.validate("access_point_queue")?;
+        let bands = self.standard.bands();
+        check(bands.contains(&self.band), "band", || {
+            let accepted: Vec<_> = bands.iter().map(Band::to_string).collect();
+            (self.band.to_string(), format!("{} with {}", accepted.join(", "), self.standard))
+        })?;
         if let Some(limits) = self.standard.aggregate_limits() {
             self.validate_modulation()?;
             check((1..=limits.window).contains(&self.aggregate_frames), "aggregate_frames", || {
@@ -600,11 +721,7 @@ impl WifiConfig {
 
     fn validate_modulation(&self) -> Result<(), ConfigError> {
         let Modulation { mcs, spatial_streams, width, guard_interval } = self.modulation;
-        let widths = Modulation::widths(self.standard);
-        check(widths.contains(&width), "modulation.width", || {
-            let accepted: Vec<_> = widths.iter().map(|width| format!("{} MHz", width.mhz())).collect();
-            (format!("{} MHz", width.mhz()), accepted.join(", "))
-        })?;
+        self.check_width("modulation.width", width, self.standard)?;
         check((1..=Modulation::MOST_STREAMS).contains(&spatial_streams), "modulation.spatial_streams", || {
             (spatial_streams.to_string(), format!("1 to {}", Modulation::MOST_STREAMS))
         })?;

@@ -51,7 +51,7 @@ impl Config {
     pub fn last_hop(&self, host: NodeId, server: NodeId) -> LastHop {
         match &self.topology {
             Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => {
-                let (bandwidth, loss) = alone(wifi, &self.hosts[host.index()]);
+                let (bandwidth, loss) = alone(wifi, &self.hosts, host.index());
                 LastHop { bandwidth, loss }
             }
             Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => {

@@ -88,4 +88,4 @@ pub use statistics::{
     WifiLinkStatistics,
 };
 pub use topology::Network;
-pub use wifi::{ChannelWidth, GuardInterval, Modulation, PhyRate, RateControl, RateSet, Standard};
+pub use wifi::{Band, ChannelWidth, GuardInterval, Modulation, PhyRate, RateControl, RateSet, Standard};

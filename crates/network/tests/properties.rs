@@ -4,9 +4,9 @@ mod common;
 
 use common::{access_and_path, access_point};
 use lasthop_network::{
-    AccessConfig, Cause, Config, Delivery, Destination, DeviceLimit, Discipline, FqCodelConfig, HostConfig, HostPath,
-    Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig, QueueId, RateControl,
-    RateSet, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Band, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline, FqCodelConfig,
+    HostConfig, HostPath, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig,
+    QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -147,18 +147,43 @@ fn configs() -> impl Strategy<Value = Config> {
     );
     let controls = prop_oneof![Just(RateControl::Fixed), Just(RateControl::MinstrelHt), Just(RateControl::Ideal)];
     let snrs = prop::collection::vec(prop_oneof![2 => Just(None), 1 => (0.0..30.0).prop_map(Some)], 6);
-    (hosts, access_configs(), path, controls, 1..=2_u8, snrs).prop_map(
-        |(mut hosts, mut access, path, rate_control, spatial_streams, snrs)| {
+    let ages = prop_oneof![Just(None), (any::<bool>(), prop::collection::vec(0..4_usize, 6)).prop_map(Some)];
+    (hosts, access_configs(), path, controls, 1..=2_u8, snrs, ages).prop_map(
+        |(mut hosts, mut access, path, rate_control, spatial_streams, snrs, ages)| {
             if let AccessConfig::Wifi(wifi) = &mut access
                 && wifi.standard.aggregates()
             {
                 wifi.rate_control = rate_control;
                 wifi.modulation.spatial_streams = spatial_streams;
                 hosts.iter_mut().zip(snrs).for_each(|(host, snr_db)| host.snr_db = snr_db);
+                if let Some((in_2_4_ghz, ages)) = ages {
+                    grow_old(wifi, &mut hosts, in_2_4_ghz, &ages);
+                }
             }
             access_point(hosts, access, path)
         },
     )
+}
+
+/// Makes stations older than the access point, by their ages.
+fn grow_old(wifi: &mut WifiConfig, hosts: &mut [HostConfig], in_2_4_ghz: bool, ages: &[usize]) {
+    let older: &[Standard] = match (wifi.standard, in_2_4_ghz) {
+        (Standard::N | Standard::Ax, true) => {
+            wifi.band = Band::Ghz2_4;
+            wifi.modulation.width = ChannelWidth::Mhz20;
+            &[Standard::N, Standard::G, Standard::B]
+        }
+        (Standard::Ac, _) => &[Standard::N],
+        (Standard::Ax, false) => &[Standard::Ac, Standard::N],
+        _ => &[],
+    };
+    for (host, &age) in hosts.iter_mut().zip(ages) {
+        host.standard = age.checked_sub(1).and_then(|age| older.get(age)).copied();
+        host.spatial_streams = (age == 1).then_some(1);
+        if host.standard == Some(Standard::B) {
+            host.snr_db = None;
+        }
+    }
 }
 
 fn offers() -> impl Strategy<Value = Vec<Offer>> {
@@ -255,7 +280,8 @@ fn least_time(config: &Config, packet: &Packet<usize>) -> Span {
     let path = path.rate.transmission_time(packet.size) + rtt / 2;
     let access = match access {
         AccessConfig::Wifi(wifi) if wifi.standard.aggregates() => {
-            wifi.modulation.rate(wifi.standard).transmission_time(packet.size)
+            // Stations of 802.11g may be faster.
+            wifi.modulation.rate(wifi.standard).max(PhyRate::Mbps54.rate()).transmission_time(packet.size)
         }
         AccessConfig::Wifi(wifi) => wifi.rate.rate().transmission_time(packet.size),
         AccessConfig::Wired(wired) => wired.rate.transmission_time(packet.size),

@@ -7,7 +7,7 @@ use crate::scenario::HostBlock;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    About, AccessConfig, Config, ConfigError, DirectionConfig, Discipline, HostConfig, LinkConfig, LinksConfig,
+    About, AccessConfig, Band, Config, ConfigError, DirectionConfig, Discipline, HostConfig, LinkConfig, LinksConfig,
     Modulation, PathConfig, PhyRate, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 use lasthop_units::{Rate, Span};
@@ -36,15 +36,21 @@ pub(crate) fn network(
         _ => None,
     };
     let on_wifi = standard.is_some();
-    let aggregates = standard.is_some_and(Standard::aggregates);
-    let host = |block: &HostBlock| HostConfig {
-        rate: block.kind.rate.filter(|_| on_wifi && !aggregates),
-        mcs: block.kind.mcs.filter(|_| aggregates),
-        snr_db: block.kind.snr_db.filter(|_| aggregates),
-        frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
-        path: block.kind.path,
-        turnaround: if on_wifi { block.kind.turnaround } else { (Span::ZERO, Span::ZERO) },
-        ..HostConfig::new(block.kind.queue_packets)
+    let host = |block: &HostBlock| {
+        let own = standard.and(block.kind.standard).or(standard);
+        let aggregates = own.is_some_and(Standard::aggregates);
+        HostConfig {
+            standard: block.kind.standard.filter(|_| on_wifi),
+            rate: block.kind.rate.filter(|_| on_wifi && !aggregates),
+            width: block.kind.width.filter(|_| aggregates),
+            spatial_streams: block.kind.spatial_streams.filter(|_| aggregates),
+            mcs: block.kind.mcs.filter(|_| aggregates),
+            snr_db: block.kind.snr_db.filter(|_| standard.is_some_and(Standard::aggregates)),
+            frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
+            path: block.kind.path,
+            turnaround: if on_wifi { block.kind.turnaround } else { (Span::ZERO, Span::ZERO) },
+            ..HostConfig::new(block.kind.queue_packets)
+        }
     };
     let hosts_config: Vec<_> = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
     let (of_block, changes): (Vec<_>, Vec<_>) =
@@ -102,6 +108,7 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
     let broadcast_rate = access.broadcast_rate_mbps.map(|rate| phy_rate(key!(AccessKeys, broadcast_rate_mbps), rate));
     let usual = WifiConfig::new(access.standard);
     let aggregates = access.standard.aggregates();
+    let band = access.band_ghz.filter(|_| aggregates).unwrap_or(usual.band);
     let rate = match aggregates {
         true => usual.rate,
         false => phy_rate(key!(AccessKeys, rate_mbps), access.rate_mbps)?,
@@ -112,8 +119,11 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
         width: access.channel_width_mhz.unwrap_or(usual.modulation.width),
         guard_interval: access.guard_interval_us.unwrap_or(usual.modulation.guard_interval),
     };
+    let has_dsss = band == Band::Ghz2_4;
+    let protects = has_dsss && !matches!(access.standard, Standard::B | Standard::G);
     let protection_rate = phy_rate(key!(AccessKeys, protection_rate_mbps), access.protection_rate_mbps)?;
     Ok(AccessConfig::Wifi(WifiConfig {
+        band,
         rate,
         modulation: if aggregates { modulation } else { usual.modulation },
         aggregate_frames: access.aggregate_frames.filter(|_| aggregates).unwrap_or(usual.aggregate_frames),
@@ -130,8 +140,8 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
         access_point_queue: queue,
         frame_error_rate: access.frame_error_rate,
         retry_limit: access.retry_limit,
-        short_preamble: access.preamble && !aggregates,
-        protection_rate: if access.standard == Standard::Bg { protection_rate } else { usual.protection_rate },
+        short_preamble: access.preamble && has_dsss,
+        protection_rate: if protects { protection_rate } else { usual.protection_rate },
         broadcast_rate: broadcast_rate.transpose()?,
         rules: WifiRules {
             idle_before_acknowledgement: access.before_acknowledgement,
@@ -162,6 +172,8 @@ fn in_words_of_the_file(
     let field = error.field.as_str();
     let key = match field {
         "rate" => key!(AccessKeys, rate_mbps),
+        "band" => key!(AccessKeys, band_ghz),
+        "width" => key!(HostKeys, channel_width_mhz),
         "path" => key!(HostKeys, path_rtt_ms),
         "broadcast_rate" => key!(AccessKeys, broadcast_rate_mbps),
         "protection_rate" => key!(AccessKeys, protection_rate_mbps),

@@ -11,7 +11,7 @@ use crate::wiring::Wiring;
 use lasthop_keys::{Document, Given, IneffectiveKey, Keys as _, Override, Path, Section, key};
 use lasthop_laws::{Choice, LawName, LinkReport};
 use lasthop_network::random::Streams;
-use lasthop_network::{HostPath, NodeId};
+use lasthop_network::{ChannelWidth, HostPath, NodeId, Standard};
 use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
 use toml::Table;
@@ -70,9 +70,15 @@ pub struct HostKind {
     pub node: Option<String>,
     /// The host's own transmit queue.
     pub queue_packets: usize,
-    /// PHY rate if different from the access's; Wi-Fi only.
+    /// Standard if older than the access point's; Wi-Fi only.
+    pub standard: Option<Standard>,
+    /// PHY rate if different from the access's; Wi-Fi only, hosts of 802.11b and 802.11g.
     pub rate: Option<Rate>,
-    /// MCS if different from the access's; Wi-Fi of 802.11n and later only.
+    /// Channel width if different from the access's; Wi-Fi only, hosts of 802.11n and later.
+    pub width: Option<ChannelWidth>,
+    /// Streams if fewer than the access's; Wi-Fi only, hosts of 802.11n and later.
+    pub spatial_streams: Option<u8>,
+    /// MCS if different from the access's; Wi-Fi only, hosts of 802.11n and later.
     pub mcs: Option<u8>,
     /// Signal-to-noise ratio in dB; Wi-Fi of 802.11n and later only.
     pub snr_db: Option<f64>,
@@ -370,7 +376,10 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             era: host.era,
             node: host.node.clone(),
             queue_packets: host.queue_packets,
+            standard: host.standard,
             rate: host.rate_mbps,
+            width: host.channel_width_mhz,
+            spatial_streams: host.spatial_streams,
             mcs: host.mcs,
             snr_db: host.snr_db,
             frame_error_rate: host.frame_error_rate,

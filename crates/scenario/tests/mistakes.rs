@@ -587,3 +587,79 @@ fn a_change_of_a_link_names_its_two_nodes() {
         "linked.toml:12: changes[0].back_loss: 2 is out of range; accepted: a number from 0 to 1"
     );
 }
+
+#[test]
+fn a_host_is_of_its_access_points_standard_or_older() {
+    let (n, ac, ax) = ("access.standard=802.11n", "access.standard=802.11ac", "access.standard=802.11ax");
+    let at_2_4 = "access.band_ghz=2.4";
+    for (overrides, key, said) in [
+        (
+            vec![n, "hosts.0.standard=802.11ac"],
+            "hosts[0].standard",
+            "\"802.11ac\" cannot be here; accepted: \"802.11n\", on an access point of 802.11n at 5 GHz",
+        ),
+        (
+            vec![ac, "hosts.0.standard=802.11g"],
+            "hosts[0].standard",
+            "\"802.11g\" cannot be here; accepted: \"802.11n\", \"802.11ac\", on an access point of 802.11ac at 5 GHz",
+        ),
+        (
+            vec![ax, at_2_4, "hosts.0.standard=802.11ac"],
+            "hosts[0].standard",
+            "\"802.11ac\" cannot be here; accepted: \"802.11b\", \"802.11g\", \"802.11n\", \"802.11ax\", on an access point of \
+             802.11ax at 2.4 GHz",
+        ),
+        (
+            vec!["access.standard=802.11bg", "hosts.0.standard=802.11b"],
+            "hosts[0].standard",
+            "\"802.11b\" cannot be here; accepted: none, for the rate of a host of 802.11bg says it",
+        ),
+        (
+            vec!["hosts.0.standard=802.11n"],
+            "hosts[0].standard",
+            "\"802.11n\" cannot be here; accepted: \"802.11g\", on an access point of 802.11g at 2.4 GHz",
+        ),
+        (vec![ac, at_2_4], "access.band_ghz", "2.4 GHz cannot be here; accepted: 5 GHz with 802.11ac"),
+        (vec![n, "access.band_ghz=3"], "access.band_ghz", "3 GHz is no band here; accepted: 2.4, 5"),
+        (
+            vec![ax, at_2_4, "access.channel_width_mhz=80"],
+            "access.channel_width_mhz",
+            "80 MHz cannot be here; accepted: 20 MHz, 40 MHz",
+        ),
+        (
+            vec![ac, "hosts.0.standard=802.11n", "hosts.0.channel_width_mhz=80"],
+            "hosts[0].channel_width_mhz",
+            "80 MHz cannot be here; accepted: 20 MHz, 40 MHz",
+        ),
+        (
+            vec![n, "hosts.0.channel_width_mhz=40"],
+            "hosts[0].channel_width_mhz",
+            "40 MHz cannot be here; accepted: at most the access point's 20 MHz",
+        ),
+        (
+            vec![n, "hosts.0.spatial_streams=2"],
+            "hosts[0].spatial_streams",
+            "2 cannot be here; accepted: 1 to the access point's 1",
+        ),
+        (
+            vec![ac, "hosts.0.standard=802.11n", "hosts.0.mcs=9"],
+            "hosts[0].mcs",
+            "9 cannot be here; accepted: 0, 1, 2, 3, 4, 5, 6, 7",
+        ),
+        (
+            vec![n, at_2_4, "hosts.0.standard=802.11g", "hosts.0.rate_mbps=11"],
+            "hosts[0].rate_mbps",
+            "11 Mb/s cannot be here; accepted: 6 Mb/s, 9 Mb/s, 12 Mb/s, 18 Mb/s, 24 Mb/s, 36 Mb/s, 48 Mb/s, 54 Mb/s",
+        ),
+        (
+            vec![n, at_2_4, "hosts.0.standard=802.11b", "hosts.0.snr_db=20"],
+            "hosts[0].snr_db",
+            "20 cannot be here; accepted: none, for a host of 802.11b has a frame error rate instead",
+        ),
+    ] {
+        let text = GOOD.replace("rate_mbps = 54\n", "");
+        let parsed: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+        let error = Scenario::from_toml("good.toml", &text, &parsed).expect_err(said).to_string();
+        assert!(error.ends_with(&format!("{key}: {said}")), "{overrides:?}: {error}");
+    }
+}

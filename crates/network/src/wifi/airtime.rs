@@ -5,8 +5,8 @@
 //! ```
 //!
 //! - OFDM: 20 us of preamble and SIGNAL, symbols of 4 us, 16 service bits and 6 tail bits of overhead, and at 2.4 GHz 6
-//!   us of signal extension (802.11-2020 §17.3.2, §18.3.2). HT, VHT and HE: the same with the preambles and symbols of
-//!   `modulation`.
+//!   us of signal extension (802.11-2020 §17.3.2, §18.3.2, §19.4.3). HT, VHT and HE: the same with the preambles and
+//!   symbols of `modulation`.
 //! - DSSS and CCK: 192 us of long or 96 us of short preamble and header, "symbols" of 1 us (802.11-2020 §16.2.2).
 //! - MPDU of data: 24 B of MAC header, 8 B of LLC/SNAP, the IP packet, 4 B of FCS. ACK and CTS 14 B, RTS 20 B.
 //! - A packet in an A-MSDU: 14 B of addresses and length, 8 B of LLC/SNAP, padded to 4 B but for the last.
@@ -16,10 +16,11 @@
 //!
 //! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU.
 
+use super::cell::{Cell, Protection};
 use super::constants::{PhyRate, Standard};
 use super::modulation::{ChannelWidth, Modulation};
 use super::rate_control::RateControl;
-use crate::config::WifiConfig;
+use crate::config::{HostConfig, WifiConfig};
 use lasthop_units::{Bytes, Rate, Span};
 
 /// MAC header (24) + LLC/SNAP (8) + FCS (4).
@@ -39,12 +40,18 @@ pub(super) const BLOCK_ACK_BYTES: u64 = BLOCK_ACK_REQUEST_BYTES;
 
 /// A way to send data, by its place in [`AirTimes`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ModeId(u8);
+pub(crate) struct ModeId(u16);
 
 impl ModeId {
-    /// The mode of an MCS of the configuration's channel and streams.
+    /// The mode of this number among [`AirTimes::modulations`].
+    const fn of_modulation(number: usize) -> Self {
+        Self((PhyRate::ALL.len() + number) as u16)
+    }
+
+    /// The mode of an MCS of the access point's standard, channel and streams.
+    #[cfg(test)]
     pub(crate) const fn of_mcs(mcs: u8) -> Self {
-        Self(PhyRate::ALL.len() as u8 + mcs)
+        Self::of_modulation(mcs as usize)
     }
 
     pub(super) const fn index(self) -> usize {
@@ -54,7 +61,7 @@ impl ModeId {
 
 impl From<PhyRate> for ModeId {
     fn from(rate: PhyRate) -> Self {
-        Self(rate as u8)
+        Self(rate as u16)
     }
 }
 
@@ -72,14 +79,26 @@ pub(crate) struct Mode {
     spacing_bytes: u64,
     /// Limits of a PPDU with more than one frame.
     pub(crate) most_bytes: u64,
-    /// Before each PPDU: CTS-to-self and SIFS.
+    /// Before each PPDU without RTS: CTS-to-self and SIFS.
     protection: Span,
-    /// SIFS and the ACK, which is as long as a CTS.
+    /// SIFS and the ACK.
     pub(crate) acknowledgement: Span,
     /// SIFS and the Block Ack.
     pub(crate) block_ack: Span,
+    /// A Block Ack Request, with the protection before it.
     pub(crate) request: Span,
+    /// After data.
+    pub(crate) unanswered: Unanswered,
     pub(crate) rts: Span,
+    /// SIFS and the CTS that answers an RTS.
+    pub(crate) cts: Span,
+    /// After an RTS.
+    pub(crate) rts_unanswered: Unanswered,
+}
+
+/// The waits after a frame that was not received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unanswered {
     /// ACKTimeout: from the end of a frame to its sender's decision that there is no response.
     pub(crate) timeout: Span,
     /// EIFS after an undecodable frame.
@@ -101,42 +120,52 @@ struct Timing {
 #[derive(Clone, Debug)]
 pub(crate) struct AirTimes {
     modes: Vec<Mode>,
-    /// Of the modes of 802.11n and later, behind those of [`PhyRate::ALL`]: first those of the configured width and
-    /// streams; with rate control, then those of fewer streams, and of narrower channels.
-    modulations: Vec<Modulation>,
-    standard: Standard,
-    pub(crate) sifs: Span,
-    /// The inter-frame space of data: DIFS or AIFS.
-    pub(crate) space: Span,
+    /// Of the modes of 802.11n and later, behind those of [`PhyRate::ALL`]: first those of the access point's standard,
+    /// width and streams; with rate control, then those of fewer streams, and of narrower channels; then the same of
+    /// stations that differ.
+    modulations: Vec<(Standard, Modulation)>,
+    pub(crate) cell: Cell,
 }
 
 impl AirTimes {
-    pub(crate) fn new(config: &WifiConfig) -> Self {
-        let standard = config.standard;
-        let modulations = modulations(config);
-        let later = modulations.iter().map(|&modulation| Mode::later(config, modulation));
-        let modes = PhyRate::ALL.into_iter().map(|rate| Mode::legacy(config, rate)).chain(later).collect();
-        Self { modes, modulations, standard, sifs: standard.sifs(), space: standard.space() }
+    pub(crate) fn new(config: &WifiConfig, hosts: &[HostConfig]) -> Self {
+        let cell = Cell::new(config, hosts);
+        let mut modulations = Vec::new();
+        let mut modes: Vec<_> = PhyRate::ALL.into_iter().map(|rate| Mode::legacy(config, &cell, rate)).collect();
+        for own in [config.clone()].into_iter().chain(hosts.iter().map(|host| config.of_station(host))) {
+            for modulation in self::modulations(&own) {
+                if !modulations.contains(&(own.standard, modulation)) {
+                    modulations.push((own.standard, modulation));
+                    modes.push(Mode::later(&own, &cell, modulation));
+                }
+            }
+        }
+        Self { modes, modulations, cell }
     }
 
-    pub(super) fn modulations(&self) -> &[Modulation] {
-        &self.modulations
+    pub(super) fn modulations(&self) -> impl Iterator<Item = Modulation> {
+        self.modulations.iter().map(|&(_, modulation)| modulation)
     }
 
-    /// The time of a packet of 1200 bytes among 16 of them in an A-MPDU, without preamble and headers.
-    pub(super) fn packet_within_16(&self, modulation: Modulation) -> Span {
-        let symbols = (16 * 8 * 1200_u64).div_ceil(modulation.bits_per_symbol(self.standard));
-        modulation.symbol(self.standard) * symbols / 16
+    /// The mode of the highest modulation of a station of 802.11n or later.
+    pub(super) fn highest(&self, own: &WifiConfig) -> ModeId {
+        let number = self.modulations.iter().position(|&one| one == (own.standard, own.modulation));
+        ModeId::of_modulation(number.expect("the modulations of all stations are known"))
     }
 
-    /// The modes of 802.11n and later that rate control may choose, up to this MCS, in the order of their groups (equal
-    /// widths and streams), ascending within each.
-    pub(super) fn choices(&self, highest_mcs: u8) -> impl Iterator<Item = (ModeId, Modulation)> {
-        let first = PhyRate::ALL.len() as u8;
-        let all = self.modulations.iter().enumerate().map(move |(index, &one)| (ModeId(first + index as u8), one));
-        all.filter(move |(_, one)| {
-            let mut allowed = Modulation::mcss(self.standard, one.width, one.spatial_streams);
-            one.mcs <= highest_mcs && allowed.any(|mcs| mcs == one.mcs)
+    /// The modes that rate control may choose for a station of 802.11n or later, up to its highest MCS, in the order of
+    /// their groups (equal widths and streams), ascending within each.
+    pub(super) fn choices(&self, own: &WifiConfig) -> impl Iterator<Item = (ModeId, Modulation)> {
+        let (standard, most) = (own.standard, own.modulation);
+        self.modulations.iter().enumerate().filter_map(move |(number, &(of, one))| {
+            let mut allowed = Modulation::mcss(standard, one.width, one.spatial_streams);
+            let may_be = of == standard
+                && one.guard_interval == most.guard_interval
+                && one.width <= most.width
+                && one.spatial_streams <= most.spatial_streams
+                && one.mcs <= most.mcs
+                && allowed.any(|mcs| mcs == one.mcs);
+            may_be.then_some((ModeId::of_modulation(number), one))
         })
     }
 
@@ -144,6 +173,12 @@ impl AirTimes {
     pub(crate) fn mode(&self, id: ModeId) -> &Mode {
         &self.modes[usize::from(id.0)]
     }
+}
+
+/// The time of a packet of 1200 bytes among 16 of them in an A-MPDU, without preamble and headers.
+pub(super) fn packet_within_16(standard: Standard, modulation: Modulation) -> Span {
+    let symbols = (16 * 8 * 1200_u64).div_ceil(modulation.bits_per_symbol(standard));
+    modulation.symbol(standard) * symbols / 16
 }
 
 /// See [`AirTimes::modulations`].
@@ -166,40 +201,49 @@ impl Mode {
     }
 
     /// A rate of 802.11b or 802.11g.
-    fn legacy(config: &WifiConfig, rate: PhyRate) -> Self {
-        let protected = config.standard == Standard::Bg && rate.is_ofdm();
-        let cts = || Timing::legacy(config, config.protection_rate).duration(CONTROL_BYTES);
-        Self {
-            protection: if protected { cts() + config.standard.sifs() } else { Span::ZERO },
-            ..Self::new(config, rate.rate(), Timing::legacy(config, rate), rate)
-        }
+    fn legacy(config: &WifiConfig, cell: &Cell, rate: PhyRate) -> Self {
+        let timing = Timing::legacy(config, cell, rate);
+        Self::new(config, cell, rate.rate(), timing, rate, cell.protection == Protection::Erp && rate.is_ofdm())
     }
 
     /// A mode of 802.11n or later.
-    fn later(config: &WifiConfig, modulation: Modulation) -> Self {
+    fn later(config: &WifiConfig, cell: &Cell, modulation: Modulation) -> Self {
         let standard = config.standard;
         let bits_per_symbol = modulation.bits_per_symbol(standard);
         let timing = Timing {
-            preamble: modulation.preamble(standard),
+            preamble: modulation.preamble(standard) + cell.signal_extension,
             symbol: modulation.symbol(standard),
             millibits_per_symbol: 1000 * bits_per_symbol,
             overhead_bits: OFDM_OVERHEAD_BITS,
         };
         let most_bytes = standard.aggregate_limits().map_or(0, |limits| limits.bytes);
+        let (rate, like) = (modulation.rate(standard), modulation.reference_rate());
         Self {
             overhead_bytes: SUBFRAME_OVERHEAD,
             alignment_bytes: 4,
             spacing_bytes: timing.bytes_in(config.start_spacing).next_multiple_of(4),
             most_bytes: timing.bytes_within(config.max_ppdu).min(most_bytes),
-            ..Self::new(config, modulation.rate(standard), timing, modulation.reference_rate())
+            ..Self::new(config, cell, rate, timing, like, cell.protection != Protection::None)
         }
     }
 
     /// A mode whose response is that of frames of the rate `like`.
-    fn new(config: &WifiConfig, rate: Rate, timing: Timing, like: PhyRate) -> Self {
-        let (sifs, slot, space) = (config.standard.sifs(), config.standard.slot(), config.standard.space());
-        let response = Timing::legacy(config, like.control_response());
-        let lowest = if like.is_ofdm() { PhyRate::Mbps6 } else { PhyRate::Mbps1 };
+    fn new(config: &WifiConfig, cell: &Cell, rate: Rate, timing: Timing, like: PhyRate, is_protected: bool) -> Self {
+        let &Cell { sifs, slot, space, .. } = cell;
+        let control = |rate, bytes| Timing::legacy(config, cell, rate).duration(bytes);
+        let response = like.control_response();
+        // An RTS, the CTS that answers it, and a CTS-to-self: whom they protect from must understand them.
+        let erp = cell.protection == Protection::Erp && like.is_ofdm();
+        let reservation = if erp { config.protection_rate } else { response };
+        let cts = sifs + control(reservation, CONTROL_BYTES);
+        let unanswered = |answer: PhyRate| Unanswered {
+            // ACKTimeout = aSIFSTime + aSlotTime + aRxPHYStartDelay (802.11-2020 §10.3.2.11). The last one is the
+            // preamble and the header of the response: 20 us of OFDM, 192 or 96 us of DSSS.
+            timeout: sifs + slot + preamble(answer, config.short_preamble),
+            // EIFS = aSIFSTime + an ACK at the lowest mandatory rate of the frame's class + DIFS (802.11-2020
+            // §10.3.2.3.7).
+            eifs: sifs + control(if answer.is_ofdm() { PhyRate::Mbps6 } else { PhyRate::Mbps1 }, CONTROL_BYTES) + space,
+        };
         Self {
             rate,
             timing,
@@ -207,17 +251,14 @@ impl Mode {
             alignment_bytes: 1,
             spacing_bytes: 0,
             most_bytes: u64::MAX,
-            protection: Span::ZERO,
-            acknowledgement: sifs + response.duration(CONTROL_BYTES),
-            block_ack: sifs + response.duration(BLOCK_ACK_BYTES + u64::from(config.block_ack_window()) / 8),
-            request: response.duration(BLOCK_ACK_REQUEST_BYTES),
-            rts: response.duration(RTS_BYTES),
-            // ACKTimeout = aSIFSTime + aSlotTime + aRxPHYStartDelay (802.11-2020 §10.3.2.11). The last one is the
-            // preamble and the header of the response: 20 us of OFDM, 192 or 96 us of DSSS.
-            timeout: sifs + slot + preamble(like.control_response(), config.short_preamble),
-            // EIFS = aSIFSTime + an ACK at the lowest mandatory rate of the frame's class + DIFS (802.11-2020
-            // §10.3.2.3.7).
-            eifs: sifs + Timing::legacy(config, lowest).duration(CONTROL_BYTES) + space,
+            protection: if is_protected { cts } else { Span::ZERO },
+            acknowledgement: sifs + control(response, CONTROL_BYTES),
+            block_ack: sifs + control(response, BLOCK_ACK_BYTES + u64::from(config.block_ack_window()) / 8),
+            request: control(response, BLOCK_ACK_REQUEST_BYTES) + if erp { cts } else { Span::ZERO },
+            unanswered: unanswered(response),
+            rts: control(reservation, RTS_BYTES),
+            cts,
+            rts_unanswered: unanswered(reservation),
         }
     }
 
@@ -246,14 +287,24 @@ impl Mode {
     pub(crate) fn ppdu(&self, bytes: u64) -> Span {
         self.protection + self.timing.duration(bytes)
     }
+
+    /// The same after an RTS and its CTS, which protect it.
+    pub(crate) fn ppdu_after_cts(&self, bytes: u64) -> Span {
+        self.timing.duration(bytes)
+    }
+
+    /// The time before a PPDU that RTS and CTS take beyond the protection.
+    pub(crate) fn more_for_rts(&self, sifs: Span) -> Span {
+        (self.rts + self.cts + sifs).saturating_sub(self.protection)
+    }
 }
 
 impl Timing {
-    fn legacy(config: &WifiConfig, rate: PhyRate) -> Self {
+    fn legacy(config: &WifiConfig, cell: &Cell, rate: PhyRate) -> Self {
         let preamble = preamble(rate, config.short_preamble);
         if rate.is_ofdm() {
             Self {
-                preamble: preamble + config.standard.signal_extension(),
+                preamble: preamble + cell.signal_extension,
                 symbol: Span::from_micros(4),
                 millibits_per_symbol: 4 * rate.kbps(),
                 overhead_bits: OFDM_OVERHEAD_BITS,
@@ -291,13 +342,14 @@ fn preamble(rate: PhyRate, short: bool) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wifi::Band;
 
     fn us(micros: u64) -> Span {
         Span::from_micros(micros)
     }
 
     fn mode(config: &WifiConfig, rate: PhyRate) -> Mode {
-        *AirTimes::new(config).mode(rate.into())
+        *AirTimes::new(config, &[]).mode(rate.into())
     }
 
     /// A data frame with an IP packet of this many bytes.
@@ -333,14 +385,14 @@ mod tests {
         assert_eq!(mode(&g, PhyRate::Mbps54).acknowledgement, us(10 + 34));
         assert_eq!(mode(&g, PhyRate::Mbps18).acknowledgement, us(10 + 38));
         assert_eq!(mode(&g, PhyRate::Mbps9).acknowledgement, us(10 + 50));
-        assert_eq!(mode(&g, PhyRate::Mbps9).timeout, us(10 + 9 + 20));
-        assert_eq!(mode(&g, PhyRate::Mbps54).eifs, us(10 + 50 + 28));
+        assert_eq!(mode(&g, PhyRate::Mbps9).unanswered.timeout, us(10 + 9 + 20));
+        assert_eq!(mode(&g, PhyRate::Mbps54).unanswered.eifs, us(10 + 50 + 28));
         let b = WifiConfig::new(Standard::B);
         // 112 bits: 56 us at 2 Mb/s, 112 us at 1 Mb/s, after 192.
         assert_eq!(mode(&b, PhyRate::Mbps11).acknowledgement, us(10 + 248));
         assert_eq!(mode(&b, PhyRate::Mbps1).acknowledgement, us(10 + 304));
-        assert_eq!(mode(&b, PhyRate::Mbps11).timeout, us(10 + 20 + 192));
-        assert_eq!(mode(&b, PhyRate::Mbps11).eifs, us(10 + 304 + 50));
+        assert_eq!(mode(&b, PhyRate::Mbps11).unanswered.timeout, us(10 + 20 + 192));
+        assert_eq!(mode(&b, PhyRate::Mbps11).unanswered.eifs, us(10 + 304 + 50));
     }
 
     #[test]
@@ -361,7 +413,7 @@ mod tests {
 
     fn later(standard: Standard, mcs: u8, width: ChannelWidth) -> Mode {
         let modulation = Modulation { mcs, width, ..Modulation::new(standard) };
-        *AirTimes::new(&WifiConfig { modulation, ..WifiConfig::new(standard) }).mode(ModeId::of_mcs(mcs))
+        *AirTimes::new(&WifiConfig { modulation, ..WifiConfig::new(standard) }, &[]).mode(ModeId::of_mcs(mcs))
     }
 
     /// This many frames of 1500-byte packets.
@@ -391,14 +443,14 @@ mod tests {
         // 64 are 63 · 392 + 94 = 24790 B, 40 + 4 ceil((22 + 198320) / 1560) = 40 + 4 · 128, instead of 6142 B, 40 + 4 · 32.
         let ack_aggregate = |spacing| {
             let config = WifiConfig { start_spacing: us(spacing), ..WifiConfig::new(Standard::Ac) };
-            let mode = *AirTimes::new(&config).mode(ModeId::of_mcs(9));
+            let mode = *AirTimes::new(&config, &[]).mode(ModeId::of_mcs(9));
             let frame = mode.frame_bytes(Bytes::new(52));
             mode.ppdu(63 * mode.next_start(0, frame) + frame)
         };
         assert_eq!([0, 8].map(ack_aggregate), [us(168), us(552)]);
         // Full frames, 1544 B, are longer than that.
         let config = WifiConfig { start_spacing: us(16), ..WifiConfig::new(Standard::Ac) };
-        assert_eq!(aggregate(AirTimes::new(&config).mode(ModeId::of_mcs(9)), 64), 98_814);
+        assert_eq!(aggregate(AirTimes::new(&config, &[]).mode(ModeId::of_mcs(9)), 64), 98_814);
     }
 
     #[test]
@@ -408,7 +460,7 @@ mod tests {
         assert_eq!(later(Standard::N, 7, ChannelWidth::Mhz20).most_bytes, 44_262);
         let modulation = Modulation { spatial_streams: 2, ..Modulation::new(Standard::N) };
         let two_streams = WifiConfig { modulation, ..WifiConfig::new(Standard::N) };
-        assert_eq!(AirTimes::new(&two_streams).mode(ModeId::of_mcs(7)).most_bytes, 65_535);
+        assert_eq!(AirTimes::new(&two_streams, &[]).mode(ModeId::of_mcs(7)).most_bytes, 65_535);
     }
 
     #[test]
@@ -423,8 +475,29 @@ mod tests {
         assert_eq!(later(Standard::Ax, 11, ChannelWidth::Mhz80).block_ack, us(16 + 40));
         // A client of 802.11ax with the window of 64.
         let short = WifiConfig { aggregate_frames: 64, ..WifiConfig::new(Standard::Ax) };
-        assert_eq!(AirTimes::new(&short).mode(ModeId::of_mcs(11)).block_ack, us(16 + 32));
+        assert_eq!(AirTimes::new(&short, &[]).mode(ModeId::of_mcs(11)).block_ack, us(16 + 32));
         // SIFS 16, slot 9, 20 of preamble; SIFS 16, ACK at 6 Mb/s 44, AIFS 43.
-        assert_eq!((vht(9).timeout, vht(9).eifs), (us(45), us(103)));
+        assert_eq!((vht(9).unanswered.timeout, vht(9).unanswered.eifs), (us(45), us(103)));
+    }
+
+    #[test]
+    fn at_2_4_ghz_each_ppdu_has_a_signal_extension() {
+        let at_2_4 = |standard, mcs| {
+            let modulation = Modulation { mcs, width: ChannelWidth::Mhz20, ..Modulation::new(standard) };
+            let config = WifiConfig { band: Band::Ghz2_4, modulation, ..WifiConfig::new(standard) };
+            *AirTimes::new(&config, &[]).mode(ModeId::of_mcs(mcs))
+        };
+        // As at 5 GHz, and 6 us each. 802.11ax, 20 MHz, MCS 11: 44 + 13.6 ceil((22 + 8 · 1542) / 1950) = 44 + 13.6 · 7.
+        let ht = at_2_4(Standard::N, 7);
+        assert_eq!([1, 28].map(|frames| ht.ppdu(aggregate(&ht, frames))), [us(234), us(5366)]);
+        let he = at_2_4(Standard::Ax, 11);
+        assert_eq!(he.ppdu(aggregate(&he, 1)), Span::from_nanos(145_200));
+        // ACK 34, 38, 50; Block Ack 38, 50, 74; BAR 38; RTS 34.
+        let modes = [7, 2, 0].map(|mcs| at_2_4(Standard::N, mcs));
+        assert_eq!(modes.map(|mode| mode.acknowledgement.as_micros() - 10), [34, 38, 50]);
+        assert_eq!(modes.map(|mode| mode.block_ack.as_micros() - 10), [38, 50, 74]);
+        assert_eq!((ht.request, ht.rts, ht.cts), (us(38), us(34), us(10 + 34)));
+        // SIFS 10, slot 9, 20 of preamble; SIFS 10, ACK at 6 Mb/s 50, AIFS 37.
+        assert_eq!((ht.unanswered.timeout, ht.unanswered.eifs), (us(39), us(97)));
     }
 }

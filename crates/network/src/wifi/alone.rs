@@ -1,7 +1,7 @@
 //! The throughput of one station alone on a medium; the equations are in `last_hop`.
 
-use super::airtime::{AirTimes, ModeId};
-use super::constants::PhyRate;
+use super::airtime::{AirTimes, ModeId, Unanswered};
+use super::cell::Cell;
 use super::noise::Noise;
 use super::rate_control::RateControl;
 use crate::config::{HostConfig, WifiConfig};
@@ -14,31 +14,36 @@ const RARE: f64 = 1e-20;
 /// Without a retry limit the sum is cut after this many transmissions at the latest.
 const MANY: u32 = 10_000;
 
-/// Throughput, in bytes of IP packets, and loss from the access point to this host.
-pub(crate) fn alone(wifi: &WifiConfig, host: &HostConfig) -> (Rate, Probability) {
-    let times = AirTimes::new(wifi);
-    let noise = Noise::new(wifi, host, &times);
-    let id = match (wifi.standard.aggregates(), wifi.rate_control) {
-        (false, _) => host.rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate).into(),
-        (true, RateControl::Fixed) => ModeId::of_mcs(host.highest_mcs(wifi)),
-        (true, _) => best_mode(wifi, &times, &noise, host.highest_mcs(wifi)),
+/// Throughput, in bytes of IP packets, and loss from the access point to the host of this number.
+pub(crate) fn alone(wifi: &WifiConfig, hosts: &[HostConfig], host: usize) -> (Rate, Probability) {
+    let times = AirTimes::new(wifi, hosts);
+    let own = wifi.of_station(&hosts[host]);
+    let noise = Noise::new(&own, &hosts[host], &times);
+    let id = match (own.standard.aggregates(), own.rate_control) {
+        (true, RateControl::Fixed) => times.highest(&own),
+        (true, _) | (false, RateControl::Ideal) => best_mode(&own, &times, &noise),
+        (false, _) => own.rate.into(),
     };
-    of_mode(wifi, &times, &noise, id)
+    of_mode(&own, &times, &noise, id)
 }
 
-/// The mode with the greatest throughput, up to this MCS; the slowest of equals.
-pub(super) fn best_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, highest_mcs: u8) -> ModeId {
-    let value = |id| {
-        let (throughput, _) = of_mode(wifi, times, noise, id);
+/// The mode with the greatest throughput, up to the station's highest; the slowest of equals.
+pub(super) fn best_mode(own: &WifiConfig, times: &AirTimes, noise: &Noise) -> ModeId {
+    let value = |&id: &ModeId| {
+        let (throughput, _) = of_mode(own, times, noise, id);
         (throughput, std::cmp::Reverse(times.mode(id).rate))
     };
-    let ids = times.choices(highest_mcs).map(|(id, _)| id);
-    ids.max_by_key(|&id| value(id)).expect("a standard with aggregation has MCS 0")
+    let rates = || own.rates().into_iter().filter(|&rate| rate <= own.rate).map(ModeId::from);
+    let best = match own.standard.aggregates() {
+        true => times.choices(own).map(|(id, _)| id).max_by_key(value),
+        false => rates().max_by_key(value),
+    };
+    best.expect("each standard has modes")
 }
 
 /// Throughput and loss with this mode.
 fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (Rate, Probability) {
-    let standard = wifi.standard;
+    let Cell { sifs, slot, space, access_point_window, .. } = times.cell;
     let mode = times.mode(id);
     // With A-MSDUs, a frame is as many packets as one holds.
     let subframe = PACKET.get() + 22;
@@ -69,29 +74,29 @@ fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (R
     let missing = (1.0 - cleared) + cleared * (in_vain + (p - in_vain) * r);
     let limit = if wifi.retry_limit == 0 { MANY } else { wifi.retry_limit.into() };
     let response = if frames == 1 { mode.acknowledgement } else { mode.block_ack };
-    let (success, failure) = (response.as_secs_f64(), mode.timeout.as_secs_f64());
+    let (success, failure) = (response.as_secs_f64(), mode.unanswered.timeout.as_secs_f64());
     // After a lost response its addressee waits EIFS instead of the usual space.
-    let eifs = mode.eifs.saturating_sub(times.space).as_secs_f64();
-    let lost_response = r * eifs;
+    let eifs = |unanswered: Unanswered| unanswered.eifs.saturating_sub(space).as_secs_f64();
+    let lost_response = r * eifs(mode.unanswered);
     let exchange = |until_response: Span| {
         until_response.as_secs_f64() + (1.0 - in_vain) * (success + lost_response) + in_vain * failure
     };
     let sent = match rts {
-        None => exchange(times.space + mode.ppdu(bytes)),
+        None => exchange(space + mode.ppdu(bytes)),
         Some(_) => {
-            let until_cleared = (times.space + mode.rts + mode.acknowledgement).as_secs_f64() + lost_cts * eifs;
-            until_cleared + cleared * exchange(times.sifs + mode.ppdu(bytes))
+            let until_cleared = (space + mode.rts + mode.cts).as_secs_f64() + lost_cts * eifs(mode.rts_unanswered);
+            until_cleared + cleared * exchange(sifs + mode.ppdu_after_cts(bytes))
         }
     };
-    let (mut seconds, mut received, mut lost, mut slots) = (0.0, 0.0, 1.0, standard.window(wifi.rate).min);
+    let (mut seconds, mut received, mut lost, mut slots) = (0.0, 0.0, 1.0, access_point_window.min);
     let (mut reached, mut still_missing) = (1.0, 1.0);
     for _ in 0..limit {
-        seconds += reached * (sent + standard.slot().as_secs_f64() * f64::from(slots) / 2.0);
+        seconds += reached * (sent + slot.as_secs_f64() * f64::from(slots) / 2.0);
         received += still_missing * cleared * (1.0 - p);
         reached *= failed;
         still_missing *= missing;
         lost *= (1.0 - cleared) + cleared * p;
-        slots = (2 * slots + 1).min(wifi.access_point_window);
+        slots = (2 * slots + 1).min(access_point_window.max);
         if wifi.retry_limit == 0 && reached < RARE {
             lost = 0.0;
             break;
@@ -105,12 +110,12 @@ fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wifi::Standard;
+    use crate::wifi::{PhyRate, Standard};
 
     fn mbps(standard: Standard, rate: PhyRate, errors: f64, retry_limit: u8) -> (f64, f64) {
         let frame_error_rate = Probability::new(errors).unwrap();
         let wifi = WifiConfig { rate, retry_limit, frame_error_rate, ..WifiConfig::new(standard) };
-        let (throughput, loss) = alone(&wifi, &HostConfig::new(1));
+        let (throughput, loss) = alone(&wifi, &[HostConfig::new(1)], 0);
         (throughput.as_mbps(), loss.get())
     }
 
@@ -148,7 +153,7 @@ mod tests {
 
     #[test]
     fn rts_and_lost_responses_take_time_and_lose_nothing_that_was_received() {
-        let alone = |wifi: WifiConfig| alone(&wifi, &HostConfig::new(1)).0.as_mbps();
+        let alone = |wifi: WifiConfig| alone(&wifi, &[HostConfig::new(1)], 0).0.as_mbps();
         let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-4, "{one} and {other}");
         // 802.11g at 54 Mb/s: RTS 34 + SIFS 10 + CTS 34 + SIFS 10 before the 393.5 us of a frame of 1536 B.
         let g = |threshold, errors, retry_limit| WifiConfig {

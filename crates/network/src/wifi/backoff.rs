@@ -111,6 +111,15 @@ impl Contention {
         }
     }
 
+    /// Gives a contender, which has not sent yet, an AIFSN that differs from the common one by this much.
+    pub(crate) fn differ(&mut self, index: usize, more_slots: i8) {
+        if more_slots != 0 {
+            self.contenders[index].more_slots = more_slots;
+            self.contenders[index].is_apart = true;
+            self.apart.push(index);
+        }
+    }
+
     /// Adds a contender without a frame, which has sensed what the contender `like` has. `more_slots`: its AIFSN less
     /// the common one. Returns its number.
     pub(crate) fn add(&mut self, limits: ContentionWindow, more_slots: i8, stream: ChaCha8Rng, like: usize) -> usize {

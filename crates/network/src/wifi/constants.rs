@@ -1,16 +1,14 @@
-//! The standard's constants of each PHY: rates, slot, inter-frame spaces, contention windows.
-//!
-//! Models 802.11b (HR/DSSS), 802.11g without old stations (ERP-OFDM with short slots), and 802.11g with 802.11b
-//! stations (long slots, CTS-to-self before each OFDM frame), all at 2.4 GHz. Models 802.11n, 802.11ac and 802.11ax at
-//! 5 GHz without older stations.
+//! The standard's constants of each PHY: rates, contention windows, limits of A-MPDUs. Slots and inter-frame spaces are
+//! in `cell`.
 //!
 //! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §19 (HT), §21 (VHT), §10.3.2.3
 //! (inter-frame spaces), §10.3.7 (how they follow from the PHY's constants), §10.23.2 (EDCA); 802.11ax-2021 §27 (HE).
 
-use lasthop_units::{Bytes, Rate, Span};
+use super::cell::Band;
+use lasthop_units::{Bytes, Rate};
 use std::fmt;
 
-/// The PHY, and the presence of old stations.
+/// The PHY; of 802.11g also the presence of old stations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Standard {
     /// 802.11b: DSSS and CCK at 1, 2, 5.5 and 11 Mb/s.
@@ -19,11 +17,11 @@ pub enum Standard {
     G,
     /// 802.11g beside 802.11b: ERP-OFDM with long slots, a CTS-to-self before each OFDM frame.
     Bg,
-    /// 802.11n (HT) at 5 GHz.
+    /// 802.11n (HT).
     N,
-    /// 802.11ac (VHT).
+    /// 802.11ac (VHT), at 5 GHz.
     Ac,
-    /// 802.11ax (HE) at 5 GHz, with one sender per transmission (no OFDMA, no multi-user MIMO).
+    /// 802.11ax (HE), with one sender per transmission (no OFDMA, no multi-user MIMO).
     Ax,
 }
 
@@ -107,6 +105,12 @@ impl PhyRate {
     }
 }
 
+impl fmt::Display for Standard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl fmt::Display for PhyRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rate().fmt(f)
@@ -164,41 +168,46 @@ impl Standard {
         }
     }
 
+    /// Its name in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::B => "802.11b",
+            Self::G => "802.11g",
+            Self::Bg => "802.11bg",
+            Self::N => "802.11n",
+            Self::Ac => "802.11ac",
+            Self::Ax => "802.11ax",
+        }
+    }
+
     /// Whether its data frames are sent as A-MPDUs under a Block Ack agreement: 802.11n and later.
     pub const fn aggregates(self) -> bool {
         self.aggregate_limits().is_some()
     }
 
-    /// aSlotTime: 20 us with 802.11b stations present, else 9 us.
-    pub(crate) const fn slot(self) -> Span {
+    /// The slots in the inter-frame space of data: 2 of DIFS, or AIFSN 3 of EDCA's best effort.
+    pub(crate) const fn space_slots(self) -> u64 {
+        if self.aggregates() { 3 } else { 2 }
+    }
+
+    /// The standards of stations on an access point of this one in this band, oldest first.
+    pub(crate) fn of_stations(self, band: Band) -> Vec<Self> {
+        let older: &[Self] = match (self, band) {
+            (Self::B | Self::G | Self::Bg, _) => &[],
+            (_, Band::Ghz2_4) => &[Self::B, Self::G, Self::N],
+            (_, Band::Ghz5) => &[Self::N, Self::Ac],
+        };
+        let older = older.iter().copied().take_while(|&older| older != self);
+        older.chain([self]).collect()
+    }
+
+    /// The bands of access points of this standard.
+    pub(crate) const fn bands(self) -> &'static [Band] {
         match self {
-            Self::B | Self::Bg => Span::from_micros(20),
-            _ => Span::from_micros(9),
+            Self::B | Self::G | Self::Bg => &[Band::Ghz2_4],
+            Self::N | Self::Ax => &[Band::Ghz2_4, Band::Ghz5],
+            Self::Ac => &[Band::Ghz5],
         }
-    }
-
-    /// aSIFSTime: 10 us at 2.4 GHz, 16 us at 5 GHz.
-    pub(crate) const fn sifs(self) -> Span {
-        if self.aggregates() { Span::from_micros(16) } else { Span::from_micros(10) }
-    }
-
-    /// The signal extension after an OFDM frame at 2.4 GHz, which makes up for the shorter SIFS.
-    pub(crate) const fn signal_extension(self) -> Span {
-        if self.aggregates() { Span::ZERO } else { Span::from_micros(6) }
-    }
-
-    /// aCCATime: the delay until others sense a transmission. 4 us of OFDM with short slots, else 15 us.
-    pub(crate) const fn sensing(self) -> Span {
-        match self {
-            Self::B | Self::Bg => Span::from_micros(15),
-            _ => Span::from_micros(4),
-        }
-    }
-
-    /// The inter-frame space of data: DIFS = aSIFSTime + 2 aSlotTime, or that of EDCA's best effort, aSIFSTime + AIFSN
-    /// aSlotTime with AIFSN 3.
-    pub(crate) fn space(self) -> Span {
-        self.sifs() + self.slot() * if self.aggregates() { 3 } else { 2 }
     }
 
     /// The contention window of a station with this highest rate.
@@ -214,14 +223,6 @@ impl Standard {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_waits_difs_or_aifs() {
-        // SIFS 10 and two slots of 9 or 20; SIFS 16 and three slots of 9.
-        for (standard, micros) in [(Standard::G, 28), (Standard::B, 50), (Standard::Bg, 50), (Standard::N, 43)] {
-            assert_eq!(standard.space(), Span::from_micros(micros), "{standard:?}");
-        }
-    }
 
     #[test]
     fn acknowledgements_go_at_basic_rates() {

@@ -8,7 +8,7 @@ use super::noise::Noise;
 use super::originator::Originator;
 use super::rate_control::{Controller, Decision, RateControl};
 use super::recipient::Recipient;
-use crate::config::WifiConfig;
+use crate::config::{HostConfig, WifiConfig};
 use crate::random::Streams;
 use crate::statistics::WifiLinkStatistics;
 use lasthop_units::{Rate, Time};
@@ -45,6 +45,8 @@ pub(super) struct Direction<P> {
     pub(super) counts: WifiLinkStatistics,
     /// Sum over the transmissions' rates.
     kbps_sum: u64,
+    pub(super) most_frames: usize,
+    pub(super) amsdu_bytes: u64,
 }
 
 /// What a controller does not exceed.
@@ -53,8 +55,8 @@ pub(super) enum Limit {
     /// 802.11b and 802.11g.
     Rate(PhyRate),
     /// 802.11n and later.
-    Mcs(u8),
-    /// 802.11n and later, without measurements: it always sends in this mode.
+    Modulation,
+    /// Without measurements: it always sends in this mode.
     Mode(ModeId),
 }
 
@@ -99,24 +101,27 @@ impl<P> EndsByCategory<P> {
     }
 }
 
-/// The parameters of new controllers.
+/// What the stations and the access point can do, and the streams of new controllers.
 #[derive(Clone, Debug)]
 pub(super) struct Controllers {
-    config: WifiConfig,
+    /// By station: the medium as it uses it.
+    pub(super) stations: Vec<WifiConfig>,
     streams: Streams,
 }
 
 impl Controllers {
-    pub(super) fn new(config: &WifiConfig, streams: Streams) -> Self {
-        Self { config: config.clone(), streams }
+    pub(super) fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams) -> Self {
+        Self { stations: hosts.iter().map(|host| config.of_station(host)).collect(), streams }
     }
 
-    /// The limit of a station of 802.11n or later with this highest MCS.
-    pub(super) fn limit_of_mcs(&self, times: &AirTimes, noise: &Noise, highest_mcs: u8) -> Limit {
-        match self.config.rate_control {
-            RateControl::MinstrelHt => Limit::Mcs(highest_mcs),
-            RateControl::Ideal => Limit::Mode(best_mode(&self.config, times, noise, highest_mcs)),
-            _ => Limit::Mode(ModeId::of_mcs(highest_mcs)),
+    /// The limit of this station.
+    pub(super) fn limit(&self, station: usize, times: &AirTimes, noise: &Noise) -> Limit {
+        let own = &self.stations[station];
+        match (own.standard.aggregates(), own.rate_control) {
+            (_, RateControl::Ideal) => Limit::Mode(best_mode(own, times, noise)),
+            (true, RateControl::MinstrelHt) => Limit::Modulation,
+            (true, _) => Limit::Mode(times.highest(own)),
+            (false, _) => Limit::Rate(own.rate),
         }
     }
 
@@ -126,25 +131,12 @@ impl Controllers {
         self.streams.stream(&format!("wifi/{purpose}/{}/{way}{number}", link.station))
     }
 
-    /// Whether controllers depend on the stations' SNR.
-    pub(super) fn know_the_snr(&self) -> bool {
-        self.config.rate_control == RateControl::Ideal
-    }
-
-    /// The noise of a station with this SNR.
-    pub(super) fn noise_of_snr(&self, snr_db: f64, times: &AirTimes) -> Noise {
-        Noise::of_snr(snr_db, self.config.block_ack_window(), times)
-    }
-
     /// A controller with this limit; the `number`th of its direction.
     fn controller(&self, times: &AirTimes, limit: Limit, link: Link, number: u32) -> Controller {
-        let WifiConfig { standard, rate_control, rate_set, .. } = self.config;
+        let own = &self.stations[link.station];
         match limit {
-            Limit::Rate(highest) => {
-                let stream = || self.stream("minstrel", link, number);
-                Controller::new(rate_control, standard, rate_set, highest, stream)
-            }
-            Limit::Mcs(highest) => Controller::minstrel_ht(times, highest, self.stream("minstrel-ht", link, number)),
+            Limit::Rate(highest) => Controller::new(times, own, highest, || self.stream("minstrel", link, number)),
+            Limit::Modulation => Controller::minstrel_ht(times, own, self.stream("minstrel-ht", link, number)),
             Limit::Mode(mode) => Controller::fixed(mode),
         }
     }
@@ -153,14 +145,16 @@ impl Controllers {
 impl<P> Direction<P> {
     /// An idle direction with this limit of its controller.
     pub(super) fn new(controllers: &Controllers, times: &AirTimes, limit: Limit, link: Link) -> Self {
-        let window = controllers.config.block_ack_window();
+        let own = &controllers.stations[link.station];
         Self {
-            ends: EndsByCategory { best_effort: Ends::new(window), others: None },
+            ends: EndsByCategory { best_effort: Ends::new(own.block_ack_window()), others: None },
             controller: controllers.controller(times, limit, link, 0),
             new_limit: None,
             changes: 0,
             counts: WifiLinkStatistics::default(),
             kbps_sum: 0,
+            most_frames: own.aggregate_frames.into(),
+            amsdu_bytes: own.amsdu_bytes.get(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The shared medium: transmissions, responses, collisions, errors, broadcast.
 //!
-//! Models one channel, heard by all stations and the access point, under DCF or EDCA.
+//! Models one channel, heard by all stations and the access point, under DCF or EDCA. What older stations change: `cell`.
 //! 1. Senders and times: `backoff`. Contents: a frame to one receiver, or an A-MPDU of several (`originator`).
 //! 2. A transmission without overlap is received, except frames lost to `noise`. If any was received, the receiver
 //!    acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame space.
@@ -18,7 +18,8 @@
 //!    their contention windows, as after a collision.
 //! 9. A category with a TXOP limit goes on after a response: SIFS later, without RTS, while the next transmission and
 //!    its response fit in. Its first transmission is as long as fits, or one frame. It draws a timer at the end.
-//! 10. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
+//! 10. A station of 802.11b or 802.11g beside newer ones has DIFS, one frame in a transmission, and best effort alone.
+//! 11. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
 //!     ACK. Receivers with an error then wait EIFS, all others the space.
 //!
 //! ```text
@@ -42,14 +43,14 @@
 mod categories;
 
 use super::air_use::{AirMeter, AirUse};
-use super::airtime::{AirTimes, Mode, ModeId};
+use super::airtime::{AirTimes, Mode, ModeId, Unanswered};
 use super::backoff::Contention;
-use super::constants::{ContentionWindow, PhyRate, Standard};
-use super::direction::{Controllers, DOWN, Direction, Ends, Limit, Link, UP};
+use super::constants::{PhyRate, Standard};
+use super::direction::{Controllers, DOWN, Direction, Ends, Link, UP};
 use super::edca::Category;
 use super::noise::Noise;
 use super::originator::{Content, Fate, Limits};
-use super::rate_control::{Decision, RateSet};
+use super::rate_control::{Decision, RateControl, RateSet};
 use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
@@ -82,15 +83,11 @@ pub(crate) struct Medium<P> {
     /// used, then the same for each of them.
     deadlines: Schedule,
     next_deadline: Time,
-    most_frames: usize,
-    amsdu_bytes: u64,
     rts_threshold: Option<Bytes>,
     rts_on_retry: bool,
     broadcast_mode: ModeId,
     /// By station.
     noises: Vec<Noise>,
-    /// By station: 802.11n and later.
-    highest_mcss: Vec<u8>,
     retry_limit: u8,
     rules: WifiRules,
     phase: Phase,
@@ -139,7 +136,8 @@ enum Phase {
 impl<P: Clone> Medium<P> {
     pub(crate) fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams) -> Self {
         let standard = config.standard;
-        let highest = |host: &HostConfig| host.rate.and_then(PhyRate::from_rate).unwrap_or(config.rate);
+        let times = AirTimes::new(config, hosts);
+        let controllers = Controllers::new(config, hosts, streams);
         let mut contenders = Vec::with_capacity(hosts.len() + 1);
         let mut senders = Vec::with_capacity(hosts.len() + 1);
         let mut error_streams = Vec::with_capacity(hosts.len() + 1);
@@ -153,32 +151,28 @@ impl<P: Clone> Medium<P> {
             senders.push(Sender::new(senders.len(), Category::BestEffort, txop, queue));
             error_streams.push(stream("frame-error"));
         };
-        for (index, host) in hosts.iter().enumerate() {
-            add(&index.to_string(), QueueConfig::fifo(host.queue_packets), standard.window(highest(host)));
+        for (index, (host, own)) in hosts.iter().zip(&controllers.stations).enumerate() {
+            add(&index.to_string(), QueueConfig::fifo(host.queue_packets), own.standard.window(own.rate));
         }
-        let window = ContentionWindow { max: config.access_point_window, ..standard.window(config.rate) };
-        add("access-point", config.access_point_queue, window);
-        let controllers = Controllers::new(config, streams);
-        let times = AirTimes::new(config);
-        let noises: Vec<_> = hosts.iter().map(|host| Noise::new(config, host, &times)).collect();
-        let highest_mcss: Vec<_> = hosts.iter().map(|host| host.highest_mcs(config)).collect();
-        let directions = |(station, host): (usize, &HostConfig)| {
-            let limit = match standard.aggregates() {
-                true => controllers.limit_of_mcs(&times, &noises[station], highest_mcss[station]),
-                false => Limit::Rate(highest(host)),
-            };
+        add("access-point", config.access_point_queue, times.cell.access_point_window);
+        let mut contention = Contention::new(times.cell.slot, times.cell.sensing, contenders);
+        for (station, own) in controllers.stations.iter().enumerate() {
+            contention.differ(station, own.standard.space_slots() as i8 - standard.space_slots() as i8);
+        }
+        let of_station = |(host, own)| Noise::new(own, host, &times);
+        let noises: Vec<_> = hosts.iter().zip(&controllers.stations).map(of_station).collect();
+        let directions = |station: usize| {
+            let limit = controllers.limit(station, &times, &noises[station]);
             [UP, DOWN].map(|way| Direction::new(&controllers, &times, limit, best_effort(station, way)))
         };
-        let lowest_basic = match (standard, config.rate_set) {
-            (Standard::B | Standard::Bg, _) | (Standard::G, RateSet::All) => PhyRate::Mbps1,
-            _ => PhyRate::Mbps6,
-        };
+        let has_dsss = times.cell.has_dsss || (standard == Standard::G && config.rate_set == RateSet::All);
+        let lowest_basic = if has_dsss { PhyRate::Mbps1 } else { PhyRate::Mbps6 };
         Self {
-            contention: Contention::new(standard.slot(), standard.sensing(), contenders),
+            contention,
             on_air: Vec::with_capacity(senders.len()),
             sending: Vec::with_capacity(senders.len()),
             waits: Vec::with_capacity(senders.len()),
-            directions: hosts.iter().enumerate().map(directions).collect(),
+            directions: (0..hosts.len()).map(directions).collect(),
             times,
             controllers,
             marked: vec![None; senders.len()],
@@ -189,13 +183,10 @@ impl<P: Clone> Medium<P> {
             error_streams,
             deadlines: Schedule::new(2 * hosts.len()),
             next_deadline: Time::MAX,
-            most_frames: if standard.aggregates() { config.aggregate_frames.into() } else { 1 },
-            amsdu_bytes: config.amsdu_bytes.get(),
             rts_threshold: config.rts_threshold,
             rts_on_retry: config.rts_on_retry,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
             noises,
-            highest_mcss,
             retry_limit: config.retry_limit,
             rules: config.rules,
             phase: Phase::Silent,
@@ -227,18 +218,18 @@ impl<P: Clone> Medium<P> {
         if let Some(errors) = errors {
             self.noises[station].give(errors);
         }
+        let own = &mut self.controllers.stations[station];
         if let Some(snr_db) = snr_db {
-            self.noises[station] = self.controllers.noise_of_snr(snr_db, &self.times);
+            self.noises[station] = Noise::of_snr(snr_db, own.block_ack_window(), &self.times);
         }
-        self.highest_mcss[station] = mcs.unwrap_or(self.highest_mcss[station]);
-        let limit = match rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
-            Some(highest) => Limit::Rate(highest),
-            None if mcs.is_some() || (snr_db.is_some() && self.controllers.know_the_snr()) => {
-                self.controllers.limit_of_mcs(&self.times, &self.noises[station], self.highest_mcss[station])
-            }
-            None => return,
-        };
-        self.directions[station].iter_mut().for_each(|direction| direction.new_limit = Some(limit));
+        if let Some(rate) = rate {
+            own.rate = PhyRate::from_rate(rate).expect("a checked change has a PHY rate");
+        }
+        own.modulation.mcs = mcs.unwrap_or(own.modulation.mcs);
+        if rate.is_some() || mcs.is_some() || (snr_db.is_some() && own.rate_control == RateControl::Ideal) {
+            let limit = self.controllers.limit(station, &self.times, &self.noises[station]);
+            self.directions[station].iter_mut().for_each(|direction| direction.new_limit = Some(limit));
+        }
     }
 
     /// The time of the next event; [`Time::MAX`] if there is none.
@@ -269,7 +260,7 @@ impl<P: Clone> Medium<P> {
 
     /// The free places in a node's queue for packets with this DSCP.
     pub(crate) fn room(&self, node: usize, dscp: u8) -> usize {
-        match self.known_sender(node, self.category_of(dscp)) {
+        match self.known_sender(node, self.category_of(node, dscp)) {
             Some(sender) => self.senders[sender].queue.room(),
             None => self.queues[node].packets,
         }
@@ -323,7 +314,11 @@ impl<P: Clone> Medium<P> {
     }
 
     fn offer(&mut self, now: Time, node: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
-        let category = self.category_of(packet.dscp);
+        let station = match packet.to {
+            Destination::Node(to) if node == self.directions.len() => to.index(),
+            _ => node,
+        };
+        let category = self.category_of(station, packet.dscp);
         let sender = if category == Category::BestEffort { node } else { self.sender_in(now, node, category) };
         let was_idle = self.senders[sender].is_idle();
         if let Err(packet) = self.senders[sender].queue.push(now, packet) {
@@ -352,7 +347,7 @@ impl<P: Clone> Medium<P> {
         let Phase::Response(_) = self.phase else { return false };
         let frame = self.on_air[0];
         let receiver = frame.link.map(|link| self.receiver_of(link));
-        self.rules.idle_before_acknowledgement && receiver == Some(node) && now < frame.end + self.times.sifs
+        self.rules.idle_before_acknowledgement && receiver == Some(node) && now < frame.end + self.times.cell.sifs
     }
 
     fn on_seized(&mut self, now: Time) {
@@ -382,10 +377,14 @@ impl<P: Clone> Medium<P> {
         let mode = decision.mode;
         let times = self.times.mode(mode);
         let is_request = content.frames == 0;
-        let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
         let is_long = self.rts_threshold.is_some_and(|threshold| content.bytes > threshold.get());
         let wants_rts = decision.rts || is_long || self.repeats_with_rts(sender);
         let is_rts = link.is_some() && !is_request && wants_rts;
+        let duration = match (is_request, is_rts) {
+            (true, _) => times.request,
+            (false, true) => times.ppdu_after_cts(content.bytes),
+            (false, false) => times.ppdu(content.bytes),
+        };
         let end = start + if is_rts { times.rts } else { duration };
         self.to_all += content.share_to_all(end - start);
         self.on_air.push(Transmission { sender, node, mode, link, content, duration, is_rts, end, txop_end });
@@ -413,7 +412,7 @@ impl<P: Clone> Medium<P> {
         let direction = &mut self.directions[link.station][link.way];
         let decision = direction.decide(now, &self.controllers, &self.times, link);
         let mode = self.times.mode(decision.mode);
-        let most_frames = if decision.alone { 1 } else { self.most_frames };
+        let most_frames = if decision.alone { 1 } else { direction.most_frames };
         if link.way == DOWN {
             self.senders[sender].queue.on_rate(link.station, mode.rate, mode.preamble());
         }
@@ -422,14 +421,14 @@ impl<P: Clone> Medium<P> {
             None => mode.most_bytes,
             Some(time) => {
                 let rts = if may_have_rts || (first && decision.rts) {
-                    mode.rts + mode.acknowledgement + self.times.sifs
+                    mode.more_for_rts(self.times.cell.sifs)
                 } else {
                     Span::ZERO
                 };
                 mode.most_bytes.min(mode.bytes_within(time.saturating_sub(mode.block_ack + rts)))
             }
         };
-        let amsdu_bytes = if decision.alone { 0 } else { self.amsdu_bytes };
+        let amsdu_bytes = if decision.alone { 0 } else { direction.amsdu_bytes };
         let limits = Limits { mpdus: most_frames, bytes, amsdu_bytes, one_anyway: first };
         let mut filling = direction.ends.at_mut(link.category).originator.fill(mode, limits);
         if filling.has_room_for_more() {
@@ -547,14 +546,14 @@ impl<P: Clone> Medium<P> {
         let losses = self.noises[link.station].control(frame.mode);
         let loss = if frame.is_answered_by_block_ack() { losses.block_ack } else { losses.acknowledgement };
         if happens(loss, &mut self.error_streams[responder]) {
-            let eifs = self.times.mode(frame.mode).eifs;
+            let eifs = frame.unanswered(self.times.mode(frame.mode)).eifs;
             self.air.book(now, AirUse::Error);
             self.fail(now, &frame, outcome);
-            self.resume(now + self.times.space, &[(frame.node, now + eifs)]);
+            self.resume(now + self.times.cell.space, &[(frame.node, now + eifs)]);
             return;
         }
         if frame.is_rts {
-            let end = now + self.times.sifs + frame.duration;
+            let end = now + self.times.cell.sifs + frame.duration;
             self.to_all += frame.content.share_to_all(end - frame.end);
             self.on_air[0] = Transmission { is_rts: false, end, ..frame };
             self.phase = Phase::Frames(end);
@@ -567,7 +566,7 @@ impl<P: Clone> Medium<P> {
             self.contention.on_answered(frame.sender);
         } else {
             self.finish(frame.sender);
-            self.resume(now + self.times.space, &[]);
+            self.resume(now + self.times.cell.space, &[]);
         }
     }
 
@@ -575,7 +574,7 @@ impl<P: Clone> Medium<P> {
     fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.air.book(now, self.air_use());
         let Transmission { sender, node, mode, content, .. } = self.on_air[0];
-        let eifs = self.times.mode(mode).eifs;
+        let eifs = self.times.mode(mode).unanswered.eifs;
         let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
@@ -588,7 +587,7 @@ impl<P: Clone> Medium<P> {
             }
         }
         self.finish_broadcast(now, sender, &packet, outcome);
-        self.resume(now + self.times.space, &waits);
+        self.resume(now + self.times.cell.space, &waits);
         waits.clear();
         self.waits = waits;
     }
@@ -597,10 +596,12 @@ impl<P: Clone> Medium<P> {
     fn on_error(&mut self, now: Time, frame: &Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
         let mode = self.times.mode(frame.mode);
         self.reserved_until = now + frame.response(mode);
-        let waits = [(frame.node, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
+        let Unanswered { timeout, eifs } = frame.unanswered(mode);
+        let space = self.times.cell.space;
+        let waits = [(frame.node, now + timeout + space), (self.receiver_of(link), now + eifs)];
         self.air.book(now, AirUse::Error);
         self.fail(now, frame, outcome);
-        self.resume(self.reserved_until + self.times.space, &waits);
+        self.resume(self.reserved_until + self.times.cell.space, &waits);
     }
 
     fn on_collision_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
@@ -610,18 +611,18 @@ impl<P: Clone> Medium<P> {
         let mut waits = std::mem::take(&mut self.waits);
         for index in 0..self.on_air.len() {
             let frame = self.on_air[index];
-            let mode = self.times.mode(frame.mode);
-            eifs = eifs.max(mode.eifs);
+            let unanswered = frame.unanswered(self.times.mode(frame.mode));
+            eifs = eifs.max(unanswered.eifs);
             let known_at = if let Some(link) = frame.link {
                 self.directions[link.station][link.way].counts.collided += u64::from(frame.content.frames > 0);
-                now.max(frame.end + mode.timeout)
+                now.max(frame.end + unanswered.timeout)
             } else {
                 now
             };
-            waits.push((frame.node, known_at + self.times.space));
+            waits.push((frame.node, known_at + self.times.cell.space));
             self.fail(now, &frame, outcome);
         }
-        let bystanders = if self.rules.difs_after_collision { self.times.space } else { eifs };
+        let bystanders = if self.rules.difs_after_collision { self.times.cell.space } else { eifs };
         self.resume(now + bystanders, &waits);
         waits.clear();
         self.waits = waits;
@@ -772,7 +773,16 @@ impl<P: Clone> Medium<P> {
 impl Transmission {
     /// SIFS and its response.
     fn response(&self, mode: &Mode) -> Span {
-        if self.is_answered_by_block_ack() { mode.block_ack } else { mode.acknowledgement }
+        match self.is_rts {
+            true => mode.cts,
+            false if self.is_answered_by_block_ack() => mode.block_ack,
+            false => mode.acknowledgement,
+        }
+    }
+
+    /// The waits if it is not received.
+    const fn unanswered(&self, mode: &Mode) -> Unanswered {
+        if self.is_rts { mode.rts_unanswered } else { mode.unanswered }
     }
 
     fn is_answered_by_block_ack(&self) -> bool {

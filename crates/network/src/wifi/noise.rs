@@ -92,13 +92,13 @@ pub(super) struct FrameLoss {
 }
 
 impl Noise {
-    /// The noise of a station.
-    pub(super) fn new(config: &WifiConfig, host: &HostConfig, times: &AirTimes) -> Self {
+    /// The noise of a station; `own`: the medium as it uses it.
+    pub(super) fn new(own: &WifiConfig, host: &HostConfig, times: &AirTimes) -> Self {
         match host.snr_db {
-            Some(snr_db) => Self::of_snr(snr_db, config.block_ack_window(), times),
+            Some(snr_db) => Self::of_snr(snr_db, own.block_ack_window(), times),
             None => Self::Given {
-                frames: host.frame_error_rate.unwrap_or(config.frame_error_rate),
-                responses: config.response_error_rate,
+                frames: host.frame_error_rate.unwrap_or(own.frame_error_rate),
+                responses: own.response_error_rate,
             },
         }
     }
@@ -125,7 +125,7 @@ impl Noise {
             let (mcs, gain) = coding(rate);
             losses(mcs, snr_db + gain, snr_db, rate.control_response())
         });
-        let later = times.modulations().iter().map(|modulation| {
+        let later = times.modulations().map(|modulation| {
             let width_snr = snr_db - decibels(modulation.width.mhz() / 20);
             let snr = width_snr - decibels(modulation.spatial_streams.into());
             losses(modulation.mcs.into(), snr, width_snr, modulation.reference_rate().control_response())
@@ -205,7 +205,7 @@ fn coding(rate: PhyRate) -> (usize, f64) {
         PhyRate::Mbps36 => (4, 0.0),
         PhyRate::Mbps48 => (5, 0.0),
         PhyRate::Mbps54 => (6, 0.0),
-        // 6 Mb/s. The DSSS rates do not occur in 802.11n and later.
+        // 6 Mb/s. Stations with DSSS data have no SNR; broadcasts at such a rate, which all must hear, count as these.
         _ => (0, 0.0),
     }
 }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn noise(config: &WifiConfig, snr_db: f64) -> Noise {
-        Noise::of_snr(snr_db, config.block_ack_window(), &AirTimes::new(config))
+        Noise::of_snr(snr_db, config.block_ack_window(), &AirTimes::new(config, &[]))
     }
 
     /// The loss with an MCS of the configured streams and width.
@@ -316,9 +316,9 @@ mod tests {
     fn the_ideal_mode_is_the_fastest_that_gets_through() {
         use ChannelWidth::{Mhz20, Mhz40, Mhz80};
         let ideal = |config: &WifiConfig, snr_db| {
-            let times = AirTimes::new(config);
-            let id = best_mode(config, &times, &noise(config, snr_db), config.modulation.mcs);
-            let modulation = times.modulations()[id.index() - PhyRate::ALL.len()];
+            let times = AirTimes::new(config, &[]);
+            let id = best_mode(config, &times, &noise(config, snr_db));
+            let modulation = times.modulations().nth(id.index() - PhyRate::ALL.len()).unwrap();
             (modulation.width, modulation.spatial_streams, modulation.mcs)
         };
         let ht = config(Standard::N, 1, Mhz20);

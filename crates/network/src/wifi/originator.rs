@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_ack_is_about_the_one_frame_of_its_ppdu() {
-        let times = AirTimes::new(&WifiConfig::new(Standard::Ac));
+        let times = AirTimes::new(&WifiConfig::new(Standard::Ac), &[]);
         let mode = times.mode(ModeId::of_mcs(9));
         let mut queue = Queue::new(QueueConfig::fifo(3), Streams::new(1), "");
         for id in 0..3 {

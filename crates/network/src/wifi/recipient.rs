@@ -298,7 +298,7 @@ mod tests {
             ),
             mut luck: u64,
         ) {
-            let times = AirTimes::new(&WifiConfig::new(Standard::Ax));
+            let times = AirTimes::new(&WifiConfig::new(Standard::Ax), &[]);
             let mode = times.mode(ModeId::of_mcs(11));
             let mut queue = Queue::new(QueueConfig::fifo(60_000), Streams::new(1), "");
             let (mut originator, mut recipient) = (Originator::new(window), Recipient::new(window));

@@ -18,7 +18,7 @@ use lasthop_keys::{
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
-    ChannelWidth, DeviceLimit, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard,
+    Band, ChannelWidth, DeviceLimit, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard,
     WifiConfig,
 };
 use lasthop_policy::PolicySettings;
@@ -61,13 +61,16 @@ keys! {
         /// The shared last hop: an 802.11 access point with its stations, or one shared link each way. The keys marked *wifi* below
         /// are not looked at with "wired".
         kind: AccessKind = choice(AccessKind::WORDS), "wifi";
-        /// *wifi* The timing of the medium; "802.11bg" is 802.11g beside 802.11b: ERP protection (CTS-to-self) and the long slot.
-        /// "802.11n", "802.11ac" and "802.11ax", at 5 GHz, send [A-MPDUs](../models/aggregation.md): the keys marked *n, ac, ax* are
-        /// theirs.
+        /// *wifi* The standard of the access point, and of hosts without one of their own; "802.11bg" is 802.11g beside 802.11b: ERP
+        /// protection (CTS-to-self) and the long slot. "802.11n", "802.11ac" and "802.11ax" send
+        /// [A-MPDUs](../models/aggregation.md): the keys marked *n, ac, ax* are theirs.
         standard: Standard = choice(&STANDARDS), "802.11g", when wifi();
-        /// *n, ac, ax* Width of the channel in MHz: 20 or 40 with "802.11n", else 20, 40, 80 or 160.
+        /// *n, ac, ax* The channel's band in GHz: 5, or 2.4 with "802.11n" and "802.11ax", where hosts may be
+        /// [of 802.11b and 802.11g](../models/generations.md). Without it, 5; the other standards are at 2.4.
+        band_ghz: Option<Band> = band(), Absent, when later();
+        /// *n, ac, ax* Width of the channel in MHz: 20 or 40 with "802.11n" and at 2.4 GHz, else 20, 40, 80 or 160.
         channel_width_mhz: Option<ChannelWidth> =
-            width(), later_standards(|usual| i64::from(usual.modulation.width.mhz())), when later();
+            width(), derived("20 with \"802.11n\" and at 2.4 GHz, else 80", usual_width), when later();
         /// *n, ac, ax* How many streams each transmission has.
         spatial_streams: Option<u8> =
             integer::<u8>(1, Modulation::MOST_STREAMS.into()),
@@ -144,11 +147,14 @@ keys! {
         /// by software, up to 30 times (ath9k).
         retry_limit: u8 = integer(0, 255), retry_limit(), when wifi();
         /// *wifi* Preamble of the 802.11b rates.
-        preamble: bool = choice(&[("long", false), ("short", true)]), "long", when earlier();
-        /// *wifi* Rate of the CTS-to-self of "802.11bg" in Mb/s: 1, 2, 5.5 or 11.
-        protection_rate_mbps: Rate = mbps(0.001, 100_000.0), 2.0, when [wifi(), is("standard", ["802.11bg"])].concat();
+        preamble: bool =
+            choice(&[("long", false), ("short", true)]), "long", when [wifi(), vec![When::Not(dsss_in_vain)]].concat();
+        /// *wifi* Rate of what protects from stations of 802.11b, in Mb/s: 1, 2, 5.5 or 11. With "802.11bg", and
+        /// [beside newer ones](../models/generations.md) at 2.4 GHz.
+        protection_rate_mbps: Rate =
+            mbps(0.001, 100_000.0), 2.0, when [wifi(), vec![When::Not(protection_in_vain)]].concat();
         /// *wifi* Rate of frames to all stations in Mb/s, such as beacons of the agents; without it the lowest basic rate: 6 with
-        /// "802.11g" over "ofdm" and with "802.11n" and later, else 1.
+        /// "802.11g" over "ofdm" and with "802.11n" and later without stations of 802.11b, else 1.
         broadcast_rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when wifi();
         /// *wifi* How a station senses the medium in the SIFS before its own acknowledgement: an answer that it queues then draws a
         /// backoff ("busy"), or goes a DIFS after the acknowledgement without one ("idle", as in ns-3). It matters with
@@ -273,18 +279,29 @@ keys! {
         queue_packets: usize = integer(1, 100_000), 1_000, when vec![When::No("links")];
         /// The send buffer of each connection in KiB: the upper end of the kernel's autotuning.
         send_buffer_kib: Bytes = kib(8, 1_048_576), by_era(1_024, 4_096);
+        /// *wifi* Its standard, if [older than the access point's](../models/generations.md): at 5 GHz "802.11n" or "802.11ac", at
+        /// 2.4 GHz "802.11b", "802.11g" or "802.11n". Of "802.11bg" `rate_mbps` says it.
+        standard: Option<Standard> = choice(&STANDARDS), Absent, when station();
         /// *wifi* PHY rate of this host's data frames in Mb/s, both ways, where it differs from `access.rate_mbps`: a station far
-        /// from the access point. With "802.11bg" a host at 1, 2, 5.5 or 11 is an 802.11b station. Not with "802.11n" and later.
-        rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when station_of(EARLIER);
-        /// *wifi* MCS of this host's data frames, both ways, where it differs from `access.mcs`; the highest, with rate control. With
-        /// "802.11n" and later.
-        mcs: Option<u8> = integer::<u8>(0, 11), Absent, when station_of(LATER);
+        /// from the access point. With "802.11bg" a host at 1, 2, 5.5 or 11 is an 802.11b station. Not of hosts of "802.11n" and
+        /// later; older ones beside them have 54, or 11 with "802.11b".
+        rate_mbps: Option<Rate> =
+            mbps(0.001, 100_000.0), Absent, when [station(), vec![When::Not(rate_of_host_in_vain)]].concat();
+        /// *wifi* Width of this host's frames in MHz, both ways, where it differs from `access.channel_width_mhz`; the widest, with
+        /// rate control. Of hosts of "802.11n" and later; without it, the widest that both have.
+        channel_width_mhz: Option<ChannelWidth> = width(), Absent, when later_station();
+        /// *wifi* How many streams this host's frames have, both ways, where it is fewer than `access.spatial_streams`; the most,
+        /// with rate control. Of hosts of "802.11n" and later.
+        spatial_streams: Option<u8> = integer::<u8>(1, Modulation::MOST_STREAMS.into()), Absent, when later_station();
+        /// *wifi* MCS of this host's data frames, both ways, where it differs from `access.mcs`; the highest, with rate control. Of
+        /// hosts of "802.11n" and later; without it, the highest of both.
+        mcs: Option<u8> = integer::<u8>(0, 11), Absent, when later_station();
         /// *wifi* Probability that a data frame from this host or to it is lost to noise, where it differs from
         /// `access.frame_error_rate`.
         frame_error_rate: Option<Probability> = probability(), Absent, when station();
         /// *wifi* Signal-to-noise ratio of this host, both ways, in dB: of one stream over 20 MHz. Its frames get lost as their MCS,
         /// streams and width say ([rates](../models/rates.md)), instead of `frame_error_rate`, which it cannot have as well, and of
-        /// `access.response_error_rate`. With "802.11n" and later.
+        /// `access.response_error_rate`. With "802.11n" and later; not of hosts of "802.11b".
         snr_db: Option<f64> = number(-10.0, 60.0), Absent, when station_of(LATER);
         /// The TCP congestion control, a law of lasthop: "newreno", "cubic", or one of those that [the scenario file](scenario.md)
         /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`). Or
@@ -432,7 +449,7 @@ keys! {
         /// written by then is still sent.
         stop_s: Option<(Span, Span)> = spans(86_400.0, 1.0), Absent;
         /// *n, ac, ax* DSCP of its packets, both ways: it says the [access category](../models/edca.md). 46 (EF) is voice, 34 (AF41)
-        /// video, 8 (CS1) background; without it 0, best effort.
+        /// video, 8 (CS1) background; without it 0, best effort. Hosts of "802.11b" and "802.11g" have best effort alone.
         dscp: Option<u8> = integer::<u8>(0, 63), Absent, when station_of(LATER);
         /// *bulk* After how many KiB the connection closes; without it, never. *transfers* The size of each transfer in KiB; must
         /// be given there.
@@ -536,6 +553,13 @@ fn width() -> Takes<ChannelWidth> {
     })
 }
 
+fn band() -> Takes<Band> {
+    number(2.4, 5.0).and_then(|ghz| {
+        let band = [Band::Ghz2_4, Band::Ghz5].into_iter().find(|band| band.ghz() == ghz);
+        band.ok_or_else(|| Problem::new(format!("{ghz} GHz is no band here"), "2.4, 5"))
+    })
+}
+
 fn guard_interval() -> Takes<GuardInterval> {
     microseconds(0.4, 3.2).and_then(|span| {
         let problem = || format!("{} us is no guard interval", in_us(span));
@@ -552,6 +576,18 @@ fn later_standards<T: Into<Preset>>(usual: fn(WifiConfig) -> T) -> Preset {
 
 fn in_us(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e3
+}
+
+/// The channel that goes with the standard and the band.
+fn usual_width(access: &Table) -> Option<Value> {
+    let standard = standard(access).filter(|standard| standard.aggregates())?;
+    let usual = if is_at_2_4_ghz(access) { ChannelWidth::Mhz20 } else { Modulation::new(standard).width };
+    Some(Value::Integer(usual.mhz().into()))
+}
+
+/// Whether an access of 802.11n or later is at 2.4 GHz.
+fn is_at_2_4_ghz(access: &Table) -> bool {
+    access.get(key!(AccessKeys, band_ghz)).and_then(Value::as_float) == Some(Band::Ghz2_4.ghz())
 }
 
 /// The limit that goes with the rate control: minstrel_ht needs repeats to find a mode.
@@ -607,6 +643,37 @@ fn rate_in_vain(access: &Table, _file: &Table) -> Option<String> {
     let standard = standard_with_mcs(access)?;
     let is_another = access.get(key!(AccessKeys, rate_mbps)) != access_rate(access).as_ref();
     is_another.then(|| format!("standard is \"{standard}\", and its rate is that of mcs"))
+}
+
+/// Only 2.4 GHz has rates of 802.11b.
+fn dsss_in_vain(access: &Table, _file: &Table) -> Option<String> {
+    let standard = word(access, key!(AccessKeys, standard)).filter(|standard| LATER.contains(standard))?;
+    (!is_at_2_4_ghz(access)).then(|| format!("standard is \"{standard}\", and the channel is at 5 GHz"))
+}
+
+/// The same, and only beside stations of 802.11b is anything protected at such a rate.
+fn protection_in_vain(access: &Table, file: &Table) -> Option<String> {
+    match word(access, key!(AccessKeys, standard))? {
+        alone @ ("802.11b" | "802.11g") => Some(format!("standard is \"{alone}\"")),
+        _ => dsss_in_vain(access, file),
+    }
+}
+
+/// A standard that the host's is not one of.
+fn standard_of_host_is_none_of(standards: [&str; 3], host: &Table, file: &Table) -> Option<String> {
+    let own = word(host, key!(HostKeys, standard)).map(|own| (key!(HostKeys, standard), own));
+    let access = || Some(("access.standard", word(file.get("access")?.as_table()?, key!(AccessKeys, standard))?));
+    let (key, standard) = own.or_else(access)?;
+    let accepted = standards.map(|standard| format!("\"{standard}\"")).join(", ");
+    (!standards.contains(&standard)).then(|| format!("{key} is \"{standard}\", and it is for {accepted}"))
+}
+
+fn rate_of_host_in_vain(host: &Table, file: &Table) -> Option<String> {
+    standard_of_host_is_none_of(EARLIER, host, file)
+}
+
+fn mcs_of_host_in_vain(host: &Table, file: &Table) -> Option<String> {
+    standard_of_host_is_none_of(LATER, host, file)
 }
 
 /// Takes the rate out of a whole scenario where the MCS says it: read again with another MCS or another standard, it would be wrong.
@@ -690,6 +757,11 @@ fn station() -> Vec<When> {
 /// A station of Wi-Fi of one of these standards.
 fn station_of(standards: [&'static str; 3]) -> Vec<When> {
     [station(), vec![When::Is(Of::Top("access"), key!(AccessKeys, standard), standards.into())]].concat()
+}
+
+/// A station of Wi-Fi that is itself of 802.11n or later.
+fn later_station() -> Vec<When> {
+    [station(), vec![When::Not(mcs_of_host_in_vain)]].concat()
 }
 
 /// The host's agent decides.

@@ -21,10 +21,17 @@ pub(super) struct Marked {
 }
 
 impl<P: Clone> Medium<P> {
-    /// 802.11b and 802.11g have no categories: best effort stands for all.
+    /// The category of packets from this station or to it, or of all (the access point's number). 802.11b and 802.11g
+    /// have no categories: best effort stands for all.
     #[inline]
-    pub(super) fn category_of(&self, dscp: u8) -> Category {
-        if dscp == 0 || !self.has_categories { Category::BestEffort } else { Category::of_dscp(dscp) }
+    pub(super) fn category_of(&self, station: usize, dscp: u8) -> Category {
+        if dscp == 0 || !self.has_categories {
+            return Category::BestEffort;
+        }
+        match self.controllers.stations.get(station) {
+            Some(own) if !own.standard.aggregates() => Category::BestEffort,
+            _ => Category::of_dscp(dscp),
+        }
     }
 
     /// The node's sender in this category, if it has one.
@@ -136,7 +143,7 @@ impl<P: Clone> Medium<P> {
     /// Starts the next transmission of the frame's TXOP, if it fits in. Returns whether it does.
     #[inline(never)]
     pub(super) fn go_on_in_txop(&mut self, now: Time, frame: Transmission) -> bool {
-        let start = now + self.times.sifs;
+        let start = now + self.times.cell.sifs;
         let Transmission { sender, node, .. } = frame;
         let time = frame.txop_end.saturating_since(start);
         if time.is_zero() || self.senders[sender].is_idle() {

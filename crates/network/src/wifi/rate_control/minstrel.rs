@@ -25,7 +25,7 @@
 //! Minstrel rate control algorithm for mac80211, Linux wireless documentation.
 
 use super::Ladder;
-use crate::wifi::constants::{PhyRate, Standard};
+use crate::wifi::constants::PhyRate;
 use lasthop_units::{Span, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -130,13 +130,14 @@ struct Attempts {
 }
 
 impl Minstrel {
-    pub(super) fn new(ladder: &Ladder, standard: Standard, mut stream: ChaCha8Rng) -> Self {
+    /// `protected`: whether a CTS-to-self precedes its OFDM frames.
+    pub(super) fn new(ladder: &Ladder, protected: bool, mut stream: ChaCha8Rng) -> Self {
         let rates = &ladder.rates[..usize::from(ladder.length)];
         let lowest_ack_us = duration_us(rates[0], ACK_BYTES);
         let sample_table = std::array::from_fn(|_| permutation(rates.len(), &mut stream));
         Self {
             rates: rates.iter().map(|&rate| RateState::new(rate, lowest_ack_us)).collect(),
-            protected: standard == Standard::Bg,
+            protected,
             best: [0; 2],
             most_probable: 0,
             updated: Time::ZERO,
@@ -404,7 +405,7 @@ mod tests {
     fn minstrel(standard: Standard, set: RateSet, seed: u64) -> Minstrel {
         let highest = if standard == Standard::B { PhyRate::Mbps11 } else { PhyRate::Mbps54 };
         let stream = Streams::new(seed).stream("wifi/minstrel/0/up");
-        Minstrel::new(&Ladder::new(standard, set, highest), standard, stream)
+        Minstrel::new(&Ladder::new(standard, set, highest), standard == Standard::Bg, stream)
     }
 
     fn g() -> Minstrel {

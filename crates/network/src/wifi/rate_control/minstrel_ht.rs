@@ -33,7 +33,8 @@
 
 use super::Decision;
 use super::minstrel::{ACK_BYTES, duration_us, permutation};
-use crate::wifi::airtime::{AirTimes, ModeId};
+use crate::config::WifiConfig;
+use crate::wifi::airtime::{AirTimes, ModeId, packet_within_16};
 use crate::wifi::constants::PhyRate;
 use lasthop_units::{Span, Time};
 use rand_chacha::ChaCha8Rng;
@@ -141,11 +142,11 @@ struct Attempts {
 }
 
 impl MinstrelHt {
-    pub(super) fn new(times: &AirTimes, highest_mcs: u8, mut stream: ChaCha8Rng) -> Self {
+    pub(super) fn new(times: &AirTimes, own: &WifiConfig, mut stream: ChaCha8Rng) -> Self {
         let mut rates: Vec<Rate> = Vec::new();
         let mut groups: Vec<Group> = Vec::new();
         let mut last = None;
-        let mut choices: Vec<_> = times.choices(highest_mcs).collect();
+        let mut choices: Vec<_> = times.choices(own).collect();
         choices.sort_by_key(|(_, modulation)| (modulation.width, modulation.spatial_streams, modulation.mcs));
         for (mode, modulation) in choices {
             let here = rates.len();
@@ -168,7 +169,7 @@ impl MinstrelHt {
                 mode,
                 mcs: modulation.mcs,
                 group,
-                time_us: times.packet_within_16(modulation).as_secs_f64() * 1e6,
+                time_us: packet_within_16(own.standard, modulation).as_secs_f64() * 1e6,
                 probability: [0.0; 2],
                 was_tried: false,
                 now: Count::default(),
@@ -497,10 +498,10 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Standard;
     use crate::random::Streams;
     use crate::wifi::modulation::{ChannelWidth, Modulation};
     use crate::wifi::rate_control::RateControl;
-    use crate::{Standard, WifiConfig};
 
     fn ms(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
@@ -509,8 +510,8 @@ mod tests {
     fn minstrel(standard: Standard, spatial_streams: u8, width: ChannelWidth) -> MinstrelHt {
         let modulation = Modulation { spatial_streams, width, ..Modulation::new(standard) };
         let rate_control = RateControl::MinstrelHt;
-        let times = AirTimes::new(&WifiConfig { modulation, rate_control, ..WifiConfig::new(standard) });
-        MinstrelHt::new(&times, modulation.mcs, Streams::new(1).stream("wifi/minstrel-ht/0/up"))
+        let config = WifiConfig { modulation, rate_control, ..WifiConfig::new(standard) };
+        MinstrelHt::new(&AirTimes::new(&config, &[]), &config, Streams::new(1).stream("wifi/minstrel-ht/0/up"))
     }
 
     /// HT20 with one stream: rate N is MCS N.

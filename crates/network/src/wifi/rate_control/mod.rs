@@ -16,7 +16,9 @@ mod minstrel;
 mod minstrel_ht;
 
 use super::airtime::{AirTimes, ModeId};
+use super::cell::Protection;
 use super::constants::{PhyRate, Standard};
+use crate::config::WifiConfig;
 use aarf::Aarf;
 use arf::Arf;
 use fixed::Fixed;
@@ -104,21 +106,22 @@ pub(crate) struct Decision {
 }
 
 impl Controller {
-    /// A controller that never exceeds `highest`. All but `minstrel` start there. It has `stream` for itself.
+    /// A controller of rates of 802.11b or 802.11g that never exceeds `highest`. All but `minstrel` start there. It has
+    /// `stream` for itself.
     pub(crate) fn new(
-        control: RateControl,
-        standard: Standard,
-        set: RateSet,
+        times: &AirTimes,
+        own: &WifiConfig,
         highest: PhyRate,
         stream: impl FnOnce() -> ChaCha8Rng,
     ) -> Self {
-        match control {
+        let ladder = || Ladder::new(own.standard, own.rate_set, highest);
+        match own.rate_control {
             RateControl::Fixed | RateControl::MinstrelHt | RateControl::Ideal => Self::fixed(highest.into()),
-            RateControl::Arf => Self::Arf(Arf::new(Ladder::new(standard, set, highest))),
-            RateControl::Aarf => Self::Aarf(Aarf::new(Ladder::new(standard, set, highest))),
+            RateControl::Arf => Self::Arf(Arf::new(ladder())),
+            RateControl::Aarf => Self::Aarf(Aarf::new(ladder())),
             RateControl::Minstrel => {
-                let ladder = Ladder::new(standard, set, highest);
-                Self::Minstrel(Box::new(Minstrel::new(&ladder, standard, stream())))
+                let protected = times.cell.protection == Protection::Erp;
+                Self::Minstrel(Box::new(Minstrel::new(&ladder(), protected, stream())))
             }
         }
     }
@@ -128,9 +131,9 @@ impl Controller {
         Self::Fixed(Fixed::new(mode))
     }
 
-    /// A controller of modes up to this MCS that learns from A-MPDUs. It starts at the slowest.
-    pub(crate) fn minstrel_ht(times: &AirTimes, highest_mcs: u8, stream: ChaCha8Rng) -> Self {
-        Self::MinstrelHt(Box::new(MinstrelHt::new(times, highest_mcs, stream)))
+    /// A controller of a station's modes that learns from A-MPDUs. It starts at the slowest.
+    pub(crate) fn minstrel_ht(times: &AirTimes, own: &WifiConfig, stream: ChaCha8Rng) -> Self {
+        Self::MinstrelHt(Box::new(MinstrelHt::new(times, own, stream)))
     }
 
     /// The mode of the next frame, if it is not a sample.
