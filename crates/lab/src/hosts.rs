@@ -177,6 +177,7 @@ fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
         prefix_length: AddressPlan::HOST_PREFIX,
         queue_packets,
         metrics: stack.route_metrics(),
+        gro: stack.gro(),
     })
 }
 
@@ -191,6 +192,7 @@ fn server_device(number: u16, spec: &ServerSpec) -> Result<Tun> {
         prefix_length: 32,
         queue_packets: UNREAD_PACKETS,
         metrics: spec.stack.route_metrics(),
+        gro: spec.stack.gro(),
     })
 }
 

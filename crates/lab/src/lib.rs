@@ -26,6 +26,7 @@ mod addresses;
 mod agents;
 mod clock;
 mod error;
+mod gro;
 mod hosts;
 mod iperf3;
 mod laws;
@@ -227,6 +228,14 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
                 "a stack with tsq_pacing_shift = {value} (accepted: what its era has; any with 802.11n and later)"
             );
             return Some((format!("hosts[{block}].tcp.tsq_pacing_shift"), what));
+        }
+        if host.kind.tcp.delayed_ack.segments > 2 && !scenario.network().aggregates() {
+            let value = host.kind.tcp.delayed_ack.segments;
+            let what = format!(
+                "a stack with delayed_ack_segments = {value} (accepted: 1 or 2; any with 802.11n and later, whose \
+                 packets come together)"
+            );
+            return Some((format!("hosts[{block}].tcp.delayed_ack_segments"), what));
         }
         let least_s = lasthop_agent::LastLinkConfig::LEAST_VALIDITY_S;
         if host.kind.last_link.is_some_and(|link| link.validity < Span::from_secs(least_s.into())) {
@@ -435,7 +444,11 @@ mod tests {
             shift,
             "hosts[0].tcp.tsq_pacing_shift: kernel hosts cannot run a stack with tsq_pacing_shift = 7",
         );
-        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{shift}");
+        assert_refused(
+            "[[hosts]]\n[hosts.tcp]\ndelayed_ack_segments = 8\n",
+            "hosts[0].tcp.delayed_ack_segments: kernel hosts cannot run a stack with delayed_ack_segments = 8",
+        );
+        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{shift}delayed_ack_segments = 8\n");
         let scenario = Scenario::from_toml("x.toml", &aggregates, &[]).expect("a scenario");
         assert_eq!(simulated_only(&scenario), None);
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";

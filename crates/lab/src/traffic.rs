@@ -662,28 +662,8 @@ mod tests {
              [[hosts]]\nnode = \"A\"\n{flows}"
         );
         let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
-        let specs = scenario.expanded_hosts();
-        let servers = crate::hosts::Servers::of(&scenario, &specs).expect("servers");
-        assert_eq!(servers.of_flow, [0, 0, 1, 1]);
-        let hosts = Hosts::new(&scenario, &specs, &servers).expect("namespaces");
-        let laws = crate::laws::Laws::load(&specs).expect("none");
-        let plans = crate::flow_plans(&specs, &servers, &laws, false);
-        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
-        let over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| carry_at_once(&hosts, &over));
-            let clock = Clock::start();
-            let mut events = [EpollEvent::empty(); 64];
-            let deadline = Time::ZERO + Span::from_secs(20);
-            traffic.start_due(clock.now());
-            while traffic.flows.iter().any(|flow| flow.received < ENOUGH) && clock.now() < deadline {
-                let woken = traffic.epoll.wait(&mut events, EpollTimeout::from(20_u8)).expect("events");
-                for event in &events[..woken] {
-                    traffic.on_event(event, clock).expect("sockets");
-                }
-            }
-            over.store(true, Ordering::Relaxed);
-        });
+        let (traffic, hosts) = until_all_have(ENOUGH, &scenario);
+        assert_eq!(traffic.plans.iter().map(|plan| plan.server).collect::<Vec<_>>(), [0, 0, 1, 1]);
         for (number, (flow, plan)) in traffic.flows.iter().zip(&traffic.plans).enumerate() {
             assert!(flow.received >= ENOUGH, "flow {number}: {} {:?}", flow.received, flow.failed);
             let sender = flow.sender(plan).expect("a sender");
@@ -709,6 +689,60 @@ mod tests {
         assert!(connections() >= 2 * traffic.flows.len());
         drop(traffic);
         assert_eq!(connections(), 0);
+    }
+
+    /// One upload to a kernel that acknowledges every second segment, and one to a kernel that joins up to eight.
+    #[test]
+    fn a_kernel_that_joins_segments_acknowledges_them_together() {
+        const ENOUGH: Bytes = Bytes::new(4_000_000);
+
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+            eprintln!("skipped: kernel hosts need root");
+            return;
+        }
+        let host = "[[hosts]]\nera = \"modern\"\ncongestion_control = \"newreno\"\n[[hosts.flows]]\n";
+        let text = format!(
+            "[access]\nstandard = \"802.11ac\"\n{host}{}",
+            host.replace("[[hosts.flows]]", "[hosts.tcp]\ndelayed_ack_segments = 8\n[[hosts.flows]]")
+        );
+        let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+        let (traffic, _hosts) = until_all_have(ENOUGH, &scenario);
+        let segments_per_ack = |flow: &Flow| {
+            let (info, _) = lasthop_kernel::tcp_info(flow.server.as_ref().expect("a server")).expect("TCP_INFO");
+            f64::from(info.tcpi_data_segs_in) / f64::from(info.tcpi_segs_out)
+        };
+        let [plain, joined] = &traffic.flows[..] else { panic!("two flows") };
+        let said =
+            format!("{} and {} segments for each acknowledgement", segments_per_ack(plain), segments_per_ack(joined));
+        assert!(segments_per_ack(plain) <= 2.1, "{said}");
+        assert!((4.0..=8.1).contains(&segments_per_ack(joined)), "{said}");
+    }
+
+    /// Carries the scenario's flows, without a network in between, until all have received this much or seem stuck.
+    fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traffic, Hosts) {
+        let specs = scenario.expanded_hosts();
+        let servers = crate::hosts::Servers::of(scenario, &specs).expect("servers");
+        let hosts = Hosts::new(scenario, &specs, &servers).expect("namespaces");
+        let laws = crate::laws::Laws::load(&specs).expect("none");
+        let plans = crate::flow_plans(&specs, &servers, &laws, false);
+        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| carry_at_once(&hosts, &over));
+            let clock = Clock::start();
+            let mut events = [EpollEvent::empty(); 64];
+            let deadline = Time::ZERO + Span::from_secs(20);
+            traffic.start_due(clock.now());
+            while traffic.flows.iter().any(|flow| flow.received < enough) && clock.now() < deadline {
+                let woken = traffic.epoll.wait(&mut events, EpollTimeout::from(20_u8)).expect("events");
+                for event in &events[..woken] {
+                    traffic.on_event(event, clock).expect("sockets");
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        (traffic, hosts)
     }
 
     /// The rows of the namespace's /proc/net/tcp, without connections in TIME_WAIT (06), which hold nothing.
