@@ -35,7 +35,6 @@ mod namespace;
 mod netlink;
 mod process;
 mod real_time;
-mod shaper;
 mod tcp_info;
 mod tcp_switches;
 mod traffic;
@@ -49,14 +48,13 @@ use error::{Doing, Result};
 use hosts::{DeviceDrops, Hosts, Servers};
 use iperf3::Iperf3;
 use lasthop_laws::LawName;
-use lasthop_network::{AccessConfig, Network, NodeId, Topology};
-use lasthop_scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_network::{Network, Topology};
+use lasthop_scenario::{Build, Direction, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
-use shaper::{Shaper, Station};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,7 +62,7 @@ use tcp_switches::{Refused, Stack};
 use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
-use valve::Valves;
+use valve::{Station, Valves};
 
 /// The interval of the watch over a run.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
@@ -116,27 +114,22 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
     let stations: Vec<Station> = of_hosts.chain(of_servers).map(Station::new).collect();
     let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
-    let small_queues = if config.aggregates() {
-        SmallQueues::Valves(Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])))?)
-    } else {
-        let bucket = |end: usize| (&hosts.namespaces[end], &stations[end], highest_rate(&config, hosts.plan.node(end)));
-        SmallQueues::Shaper(Shaper::new(modern.map(bucket))?)
-    };
+    let valves = Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])))?;
 
     let schedule = Schedule { warmup: scenario.warmup, end: scenario.duration, sample_every: scenario.sample };
     let clock = Clock::start();
     let over = AtomicBool::new(false);
     let real_time = RealTime::new(network, &hosts, &stations, clock, config.aggregates())?;
-    let (medium, traffic, small_queues, watched) = thread::scope(|scope| {
+    let (medium, traffic, valves, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
-        let small_queues = scope.spawn(|| ending(&over, || small_queues.run(&over)));
+        let valves = scope.spawn(|| ending(&over, || valves.run(&over)));
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, &over));
-        (joined(medium), joined(traffic), joined(small_queues), watched)
+        (joined(medium), joined(traffic), joined(valves), watched)
     });
     let agents = agents.stop(clock);
     let (medium, traffic, Watched { device_drops, links }) = (medium?, traffic?, watched?);
-    small_queues?;
+    valves?;
     if !medium.complete {
         return Ok(None);
     }
@@ -222,13 +215,6 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
-        if host.kind.changed_switches.contains(&"tsq_pacing_shift") && !scenario.network().aggregates() {
-            let value = &written["hosts"][block]["tcp"]["tsq_pacing_shift"];
-            let what = format!(
-                "a stack with tsq_pacing_shift = {value} (accepted: what its era has; any with 802.11n and later)"
-            );
-            return Some((format!("hosts[{block}].tcp.tsq_pacing_shift"), what));
-        }
         if host.kind.tcp.delayed_ack.segments > 2 && !scenario.network().aggregates() {
             let value = host.kind.tcp.delayed_ack.segments;
             let what = format!(
@@ -265,21 +251,6 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
     None
 }
 
-/// What limits the queues of modern hosts: the shaper, or valves where packets are aggregated.
-enum SmallQueues<'a> {
-    Shaper(Shaper<'a>),
-    Valves(Valves<'a>),
-}
-
-impl SmallQueues<'_> {
-    fn run(self, stop: &AtomicBool) -> Result<()> {
-        match self {
-            Self::Shaper(shaper) => shaper.run(stop),
-            Self::Valves(valves) => valves.run(stop),
-        }
-    }
-}
-
 /// The flows of a run, from either source.
 enum Flows<'a> {
     Own(Traffic),
@@ -297,7 +268,7 @@ impl<'a> Flows<'a> {
     fn run(self, clock: Clock, schedule: Schedule, stations: &[Station], stop: &AtomicBool) -> Result<traffic::Report> {
         match self {
             Self::Own(traffic) => traffic.run(clock, schedule, stations, stop),
-            Self::Iperf3(traffic) => traffic.run(clock, schedule, stop),
+            Self::Iperf3(traffic) => traffic.run(clock, schedule, stations, stop),
         }
     }
 }
@@ -315,34 +286,16 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Co
     config
 }
 
-/// The highest rate at which the network can ever take packets from an end at this node.
-fn highest_rate(config: &lasthop_network::Config, node: NodeId) -> Rate {
-    let changed = config.changes.iter().map(|change| config.at(change.at));
-    changed.map(|config| rate_now(&config, node)).fold(rate_now(config, node), Rate::max)
-}
-
-fn rate_now(config: &lasthop_network::Config, node: NodeId) -> Rate {
-    match &config.topology {
-        Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.rate.rate(),
-        Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => wired.rate,
-        Topology::Links(links) => {
-            let node = links.seat(node);
-            let away = links.links.iter().filter_map(|link| match link.ends {
-                (from, _) if from == node => Some(link.forth.rate),
-                (_, from) if from == node => Some(link.back.rate),
-                _ => None,
-            });
-            away.max().expect("each node has a link")
-        }
-    }
-}
-
 fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
     let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
     let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| FlowPlan {
         host: host.index,
         server,
         direction: flow.direction,
+        sender: match flow.direction {
+            Direction::Up => usize::from(host.index),
+            Direction::Down => specs.len() + usize::from(server),
+        },
         dscp: flow.dscp,
         congestion_control: laws.name(&host.kind).to_owned(),
         hears: laws::hears(&host.kind).is_some(),
@@ -439,16 +392,12 @@ mod tests {
             received,
             "hosts[0].bound_receive_segments: kernel hosts cannot run a bound of what is received",
         );
-        let shift = "[[hosts]]\nera = \"modern\"\n[hosts.tcp]\ntsq_pacing_shift = 7\n";
+        let joined = "[[hosts]]\n[hosts.tcp]\ndelayed_ack_segments = 8\n";
         assert_refused(
-            shift,
-            "hosts[0].tcp.tsq_pacing_shift: kernel hosts cannot run a stack with tsq_pacing_shift = 7",
-        );
-        assert_refused(
-            "[[hosts]]\n[hosts.tcp]\ndelayed_ack_segments = 8\n",
+            joined,
             "hosts[0].tcp.delayed_ack_segments: kernel hosts cannot run a stack with delayed_ack_segments = 8",
         );
-        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{shift}delayed_ack_segments = 8\n");
+        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{joined}");
         let scenario = Scenario::from_toml("x.toml", &aggregates, &[]).expect("a scenario");
         assert_eq!(simulated_only(&scenario), None);
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";

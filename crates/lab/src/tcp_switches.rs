@@ -6,7 +6,7 @@
 //! - Settings of the device: `delayed_ack_segments` above 2 ([`gro`](crate::gro)).
 //! - Options of the sockets: `pacing` (SO_MAX_PACING_RATE), `nagle` (TCP_NODELAY), `receive_buffer_kib` (SO_RCVBUF,
 //!   TCP_WINDOW_CLAMP).
-//! - The back-pressure of the host's queue: `tsq_pacing_shift` ([`valve`](crate::valve)), where packets are aggregated.
+//! - The back-pressure of the host's queue: `tsq_pacing_shift` ([`valve`](crate::valve)).
 //!
 //! Both ends of a connection have a namespace with these settings. A switch with its era's value is not touched: the
 //! kernel's defaults stand for the era's. A value that every modern kernel has anyway is accepted.
@@ -39,7 +39,7 @@ pub(crate) struct Stack {
     pub(crate) sockets: SocketOptions,
 }
 
-/// The switches set at each socket.
+/// The switches set at each socket, or for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SocketOptions {
     paced: bool,
@@ -177,6 +177,11 @@ impl SocketOptions {
             clamp_window(socket, window).doing("cannot limit a receive window (TCP_WINDOW_CLAMP)")?;
         }
         Ok(())
+    }
+
+    /// Whether a switch needs a call for each socket.
+    pub(crate) fn are_set_at_sockets(self) -> bool {
+        Self { tsq_pacing_shift: None, ..self } != Self::default()
     }
 
     /// How much a sender of this pacing rate (per second) may have below its socket.
