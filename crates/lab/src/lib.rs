@@ -69,6 +69,24 @@ const WATCH_EVERY: Duration = Duration::from_millis(20);
 /// The sampling interval of the sockets of laws that use reports.
 const LINKS_EVERY: Span = Span::from_millis(200);
 
+/// The finest steps of a run: finer ones cost more of a processor, coarser ones precision. `the_cost_of_each_grain`
+/// below prints both.
+#[derive(Clone, Copy, Debug)]
+struct Grain {
+    /// The medium's minimum sleep where the network carries aggregates. Their packets leave the wired path a dozen
+    /// microseconds apart, each of which would need a sleep. As moderated interrupts of a server's network card, it costs
+    /// a packet at most this, and lateness includes it.
+    moderation: Span,
+    /// The interval of the valves.
+    tick: Span,
+    /// The segments of the largest packet that TCP hands to its device, at a valve.
+    tcp_segments: u32,
+}
+
+impl Grain {
+    const CHOSEN: Self = Self { moderation: Span::from_micros(50), tick: Span::from_millis(1), tcp_segments: 2 };
+}
+
 /// The source of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficSource {
@@ -96,6 +114,10 @@ pub struct Options<'a> {
 /// If the caller is not root, if the kernel lacks a feature that the scenario needs, or if an agent does not start. All
 /// resources have been released by then.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>> {
+    run_in_steps(scenario, options, &Grain::CHOSEN)
+}
+
+fn run_in_steps(scenario: &Scenario, options: &Options<'_>, grain: &Grain) -> Result<Option<(RunResult, Series)>> {
     check(scenario, options.traffic)?;
     let started = Instant::now();
     let specs = scenario.expanded_hosts();
@@ -114,12 +136,13 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
     let stations: Vec<Station> = of_hosts.chain(of_servers).map(Station::new).collect();
     let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
-    let valves = Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])))?;
+    let valves = Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])), grain)?;
 
     let schedule = Schedule { warmup: scenario.warmup, end: scenario.duration, sample_every: scenario.sample };
     let clock = Clock::start();
     let over = AtomicBool::new(false);
-    let real_time = RealTime::new(network, &hosts, &stations, clock, config.aggregates())?;
+    let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
+    let real_time = RealTime::new(network, &hosts, &stations, clock, shortest_sleep)?;
     let (medium, traffic, valves, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
@@ -417,6 +440,51 @@ mod tests {
         let message = check(&scenario, TrafficSource::Own).expect_err("nobody would hear").to_string();
         assert!(message.starts_with("hosts[1].congestion_control: \"lh_lastlink\""), "{message}");
         assert!(message.contains("\"lastlink\" is the same law"), "{message}");
+    }
+
+    /// Why [`Grain::CHOSEN`] is what it is. To be read, on a quiet machine:
+    /// `cargo test --release -p lasthop-lab -- --ignored --nocapture the_cost_of_each_grain`
+    #[test]
+    #[ignore = "prints a table in two minutes"]
+    fn the_cost_of_each_grain() {
+        use nix::sys::resource::{UsageWho, getrusage};
+        use nix::sys::time::TimeValLike as _;
+
+        const SECONDS: u32 = 10;
+        let text = format!(
+            "duration_s = {SECONDS}\nwarmup_s = 4\n[access]\nstandard = \"802.11ac\"\nqueue_packets = 256\n\
+             [path]\nrtt_ms = 20\n[[hosts]]\ncount = 10\nera = \"modern\"\n[hosts.tcp]\ntsq_pacing_shift = 7\n\
+             [[hosts.flows]]\nstart_s = [0, 2]\n"
+        );
+        let scenario = Scenario::from_toml("grain.toml", &text, &[]).expect("a scenario");
+        let cpu_ms = || {
+            let usage = getrusage(UsageWho::RUSAGE_SELF).expect("of this process");
+            (usage.user_time() + usage.system_time()).num_milliseconds()
+        };
+        let chosen = Grain::CHOSEN;
+        let moderations = [1, 20, 50, 100, 200].map(|us| Grain { moderation: Span::from_micros(us), ..chosen });
+        let ticks = [250, 500, 2000, 4000].map(|us| Grain { tick: Span::from_micros(us), ..chosen });
+        let packets = [1, 4, 8].map(|tcp_segments| Grain { tcp_segments, ..chosen });
+        println!("| sleep us | tick us | segments | cores | Mb/s | RTT ms | packets each time | late us |");
+        println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+        for grain in moderations.iter().chain(&ticks).chain(&packets) {
+            let (before, stop) = (cpu_ms(), AtomicBool::new(false));
+            let build = Build { version: String::new(), commit: None, dirty: false };
+            let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {} };
+            let (result, _) = run_in_steps(&scenario, &options, grain).expect("root").expect("it is not stopped");
+            let cores = (cpu_ms() - before) as f64 / f64::from(1000 * SECONDS);
+            let frames = result.access.stations.iter().filter_map(|station| station.up_aggregate_frames);
+            println!(
+                "| {} | {} | {} | {cores:.2} | {:.0} | {:.0} | {:.0} | {} |",
+                grain.moderation.as_micros(),
+                grain.tick.as_micros(),
+                grain.tcp_segments,
+                result.aggregate_goodput_mbps,
+                result.rtt_ms.map_or(f64::NAN, |rtt| rtt.p50),
+                frames.sum::<f64>() / 10.0,
+                result.lateness_us.map_or(f64::NAN, |late| late.p99),
+            );
+        }
     }
 
     #[test]

@@ -46,11 +46,6 @@ pub(crate) fn ring_packets(access: &AccessConfig) -> usize {
     }
 }
 
-/// The loop's minimum sleep where the network carries aggregates. Their packets leave the wired path a dozen
-/// microseconds apart; a sleep for each would take a third of the loop's time. As moderated interrupts of a server's
-/// network card, it costs each packet at most this, and lateness includes it.
-const MODERATION: Span = Span::from_micros(50);
-
 /// The loop's maximum sleep, so that it notices a request to stop.
 const LONGEST_SLEEP: Span = Span::from_millis(20);
 
@@ -185,14 +180,14 @@ pub(crate) struct RealTime<'a> {
 }
 
 impl<'a> RealTime<'a> {
-    /// Puts the model between the devices of the hosts and servers. Each of these has a station. `aggregates`: the
-    /// network's transmissions carry several packets.
+    /// Puts the model between the devices of the hosts and servers. Each of these has a station. `shortest_sleep`: the
+    /// loop waits this long at least for the model's next event.
     pub(crate) fn new(
         mut network: Network<Arc<[u8]>>,
         hosts: &'a Hosts,
         stations: &'a [Station],
         clock: Clock,
-        aggregates: bool,
+        shortest_sleep: Span,
     ) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         for (end, device) in hosts.devices.iter().enumerate() {
@@ -219,7 +214,7 @@ impl<'a> RealTime<'a> {
             passed: vec![0; stations.len()],
             departures: Vec::new(),
             clock,
-            shortest_sleep: if aggregates { MODERATION } else { Span::ZERO },
+            shortest_sleep,
             epoll,
             readable: vec![true; hosts.devices.len()],
             deliveries: Vec::new(),

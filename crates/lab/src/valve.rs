@@ -8,8 +8,8 @@
 //! bucket before the device, and this module opens the bucket for what is missing in the model:
 //!
 //! ```text
-//! every TICK, for each station:  room = permitted - queued in the model
-//!                                tokens = room         if that is LEAST more than the tokens left,
+//! every tick, for each station:  room = permitted - queued in the model
+//!                                tokens = room         if that is a packet more than the tokens left,
 //!                                                      or more, and nothing has moved since the last tick,
 //!                                                      or less than half of them: the rate has fallen
 //! ```
@@ -20,6 +20,7 @@
 //! *What it leaves out*: a socket that paces itself, as BBR's, is not limited by `tcp_limit_output_bytes`; it may have
 //! another millisecond, or two packets of TCP, before the bucket. Segments count without the kernel's overhead.
 
+use crate::Grain;
 use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
@@ -32,15 +33,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const TICK: Span = Span::from_millis(1);
 /// After so many the thread gives up its priority.
 const MOST_LONG_ROUNDS: u32 = 100;
-/// The segments of the largest packet of TCP: what the least opening lets through.
-const GSO_SEGMENTS: u32 = 2;
-/// What is worth an opening: such a packet.
-const LEAST: u64 = GSO_SEGMENTS as u64 * MTU as u64;
-/// The least that a small queue permits, two of them. With one the queue would be empty until the next tick.
-const PERMITTED: u64 = 2 * LEAST;
 /// The capacity of the bucket's queue. One packet of TCP per connection waits there.
 const LIMIT: Bytes = Bytes::new(1000 * (MTU as u64 + 14));
 /// The lowest rate of the bucket, less than a packet in a second.
@@ -82,17 +76,19 @@ impl Station {
         self.passed_bytes.store(passed, Ordering::Relaxed);
     }
 
-    /// The bytes missing in the model, and those taken from the device.
-    fn room(&self) -> (u64, u64) {
+    /// The bytes missing in the model, and those taken from the device. Two packets of TCP are permitted at least, of
+    /// `least` bytes each. With one the queue would be empty until the next tick.
+    fn room(&self, least: u64) -> (u64, u64) {
         let [queued, passed, permitted] =
             [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
-        (permitted.max(PERMITTED).saturating_sub(queued), passed)
+        (permitted.max(2 * least).saturating_sub(queued), passed)
     }
 }
 
 /// The valves of all modern stations.
 pub(crate) struct Valves<'a> {
     valves: Vec<Valve<'a>>,
+    tick: Span,
 }
 
 /// One station's token bucket.
@@ -107,6 +103,8 @@ struct Valve<'a> {
 /// What is known of a bucket's tokens.
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
+    /// The bytes of the largest packet of TCP, which are worth an opening.
+    least: u64,
     /// Given last, in bytes.
     given: u64,
     /// The bytes that had left the device by then, and by the last tick.
@@ -115,11 +113,12 @@ struct Tokens {
 }
 
 impl<'a> Valves<'a> {
-    /// Puts a bucket before each device, open for two segments.
+    /// Puts a bucket before each device, open for one packet of TCP.
     ///
     /// # Errors
     /// If the kernel has no tbf.
-    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>) -> Result<Self> {
+    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>, grain: &Grain) -> Result<Self> {
+        let least = u64::from(grain.tcp_segments) * MTU as u64;
         let valve = |(namespace, station): (&'a Namespace, &'a Station)| {
             let (netlink, interface_index, waker) = namespace.run(|| {
                 // The rest of a small queue is in the model.
@@ -128,21 +127,21 @@ impl<'a> Valves<'a> {
                 let waker = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).doing("cannot make a UDP socket")?;
                 waker.set_nonblocking(true).doing("cannot set O_NONBLOCK of a UDP socket")?;
                 let mut netlink = Netlink::open()?;
-                netlink.limit_gso(index, GSO_SEGMENTS)?;
+                netlink.limit_gso(index, grain.tcp_segments)?;
                 Ok((netlink, index, waker))
             })?;
-            let tokens = Tokens { given: LEAST, passed: 0, seen: 0 };
+            let tokens = Tokens { least, given: least, passed: 0, seen: 0 };
             let mut valve = Valve { station, netlink, interface_index, waker, tokens };
-            valve.open(LEAST)?;
+            valve.open(least)?;
             Ok(valve)
         };
-        Ok(Self { valves: stations.into_iter().map(valve).collect::<Result<_>>()? })
+        Ok(Self { valves: stations.into_iter().map(valve).collect::<Result<_>>()?, tick: grain.tick })
     }
 
     /// Opens the valves until `stop` is set.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<()> {
         be_woken_exactly();
-        let tick = Duration::from_nanos(TICK.as_nanos());
+        let tick = Duration::from_nanos(self.tick.as_nanos());
         // Rounds in a row that took longer than the sleep before them.
         let mut long_rounds = 0;
         while !stop.load(Ordering::Relaxed) {
@@ -162,7 +161,7 @@ impl<'a> Valves<'a> {
 
 impl Valve<'_> {
     fn follow(&mut self) -> Result<()> {
-        let (room, passed) = self.station.room();
+        let (room, passed) = self.station.room(self.tokens.least);
         self.tokens.missing(room, passed).map_or(Ok(()), |bytes| self.open(bytes))
     }
 
@@ -179,10 +178,10 @@ impl Tokens {
     fn missing(&mut self, room: u64, passed: u64) -> Option<u64> {
         let left = self.given.saturating_sub(passed - self.passed);
         let stalled = passed == std::mem::replace(&mut self.seen, passed);
-        let worth_it = if stalled { 1 } else { LEAST };
-        let too_few = room >= LEAST && room >= left + worth_it;
+        let worth_it = if stalled { 1 } else { self.least };
+        let too_few = room >= self.least && room >= left + worth_it;
         // A bucket that holds less than a packet would drop it.
-        let tokens = room.max(LEAST);
+        let tokens = room.max(self.least);
         if !too_few && left <= 2 * tokens {
             return None;
         }
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_valve_opens_for_what_is_missing_and_lets_the_last_packet_pass() {
-        let mut tokens = Tokens { given: 3_000, passed: 0, seen: 0 };
+        let mut tokens = Tokens { least: 3_000, given: 3_000, passed: 0, seen: 0 };
         // The connection's first round trip: 30,000 bytes are permitted, none is queued.
         assert_eq!(tokens.missing(30_000, 0), Some(30_000));
         assert_eq!(tokens.missing(30_000, 0), None);
@@ -220,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_valve_takes_back_what_is_no_longer_permitted() {
-        let mut tokens = Tokens { given: 3_000, passed: 0, seen: 0 };
+        let mut tokens = Tokens { least: 3_000, given: 3_000, passed: 0, seen: 0 };
         // Before its first round trip a sender's rate has no limit.
         assert_eq!(tokens.missing(4_000_000, 0), Some(4_000_000));
         assert_eq!(tokens.missing(6_000, 15_000), Some(6_000));
