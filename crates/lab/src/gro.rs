@@ -1,7 +1,7 @@
 //! Generic receive offload (GRO) by the kernel: a server of today acknowledges a burst, not every second segment.
 //!
-//! A network card hands packets to the kernel in polls (NAPI). GRO joins the segments of one connection that follow each
-//! other, and TCP acknowledges the joined packet at once. `delayed_ack_segments` above 2 asks for that. The device then
+//! A network card hands packets to the kernel in polls (NAPI). GRO joins the segments of one connection that follow
+//! each other, and TCP acknowledges the joined packet at once. `delayed_ack_segments` above 2 asks for that. The device then
 //! has IFF_NAPI, so what the medium writes takes a card's way into the kernel:
 //!
 //! - *When a burst ends*: the kernel hands over what it has joined once no segment has come for [`QUIET`]
@@ -11,8 +11,8 @@
 //!   segments, so that every second segment would have the flag. It is therefore taken off full segments on the way in.
 //!   Nothing else in a Linux receiver reads it there.
 //!
-//! So the kernel acknowledges up to `delayed_ack_segments` together, and fewer where a burst has fewer. A simulated host
-//! counts across bursts. Packets that come one by one, as from 802.11g, would not be joined.
+//! So the kernel acknowledges up to `delayed_ack_segments` together, and fewer where a burst has fewer. A simulated
+//! host counts across bursts. Packets that come one by one, as from 802.11g, would not be joined.
 //!
 //! *What it leaves out*: a card's own interrupt moderation, and bursts that end at the poll's 64 packets.
 

@@ -169,7 +169,7 @@ fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
         // The host's queue is its link's, in the model.
         _ if on_links => UNREAD_PACKETS,
         Era::Y2012 => u32::try_from(spec.kind.queue_packets).unwrap_or(u32::MAX),
-        // The queue is in the model; see the valves.
+        // The queue is in the model; see [`valve`](crate::valve).
         Era::Modern => 1000,
     };
     Tun::new(Settings {

@@ -74,8 +74,8 @@ const LINKS_EVERY: Span = Span::from_millis(200);
 #[derive(Clone, Copy, Debug)]
 struct Grain {
     /// The medium's minimum sleep where the network carries aggregates. Their packets leave the wired path a dozen
-    /// microseconds apart, each of which would need a sleep. As moderated interrupts of a server's network card, it costs
-    /// a packet at most this, and lateness includes it.
+    /// microseconds apart, each of which would need a sleep. As moderated interrupts of a server's network card, it
+    /// costs a packet at most this, and lateness includes it.
     moderation: Span,
     /// The interval of the valves.
     tick: Span,
