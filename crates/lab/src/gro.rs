@@ -1,8 +1,8 @@
 //! Generic receive offload (GRO) by the kernel: a server of today acknowledges a burst, not every second segment.
 //!
 //! A network card hands packets to the kernel in polls (NAPI). GRO joins the segments of one connection that follow
-//! each other, and TCP acknowledges the joined packet at once. `delayed_ack_segments` above 2 asks for that. The device then
-//! has IFF_NAPI, so what the medium writes takes a card's way into the kernel:
+//! each other, and TCP acknowledges the joined packet at once. `delayed_ack_segments` above 2 asks for that. The
+//! device then has IFF_NAPI, so what the medium writes takes a card's way into the kernel:
 //!
 //! - *When a burst ends*: the kernel hands over what it has joined once no segment has come for [`QUIET`]
 //!   (`gro_flush_timeout`), or at the limit of segments (`gro_ipv4_max_size`).

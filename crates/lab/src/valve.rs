@@ -1,11 +1,11 @@
 //! A modern stack on a TUN device: TCP small queues that count the station's queue in the model.
 //!
 //! What a sender may have queued below it is what its small queue permits: the greater of two packets of TCP and
-//! `pacing rate * 2^-shift` (Linux's tcp_small_queue_check(); mac80211 sets a shift of 7, 8 ms). So these packets must lie in
-//! the model, before they are sent, and no others: an aggregate takes all that a station has queued, and a round trip
-//! includes them. A TUN device cannot hold them back: it takes every packet at once and forgets its socket. The
-//! kernel's own small queue is therefore reduced to one packet of TCP (`tcp_limit_output_bytes`), which waits in a
-//! token bucket before the device, and this module opens the bucket for what is missing in the model:
+//! `pacing rate * 2^-shift` (Linux's tcp_small_queue_check(); mac80211 sets a shift of 7, 8 ms). So these packets
+//! must lie in the model, before they are sent, and no others: an aggregate takes all that a station has queued, and
+//! a round trip includes them. A TUN device cannot hold them back: it takes every packet at once and forgets its
+//! socket. The kernel's own small queue is therefore reduced to one packet of TCP (`tcp_limit_output_bytes`), which
+//! waits in a token bucket before the device, and this module opens the bucket for what is missing in the model:
 //!
 //! ```text
 //! every tick, for each station:  room = permitted - queued in the model
