@@ -169,7 +169,7 @@ fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
         // The host's queue is its link's, in the model.
         _ if on_links => UNREAD_PACKETS,
         Era::Y2012 => u32::try_from(spec.kind.queue_packets).unwrap_or(u32::MAX),
-        // The queue is in the model; see the shaper.
+        // The queue is in the model; see [`valve`](crate::valve).
         Era::Modern => 1000,
     };
     Tun::new(Settings {
@@ -177,6 +177,7 @@ fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
         prefix_length: AddressPlan::HOST_PREFIX,
         queue_packets,
         metrics: stack.route_metrics(),
+        gro: stack.gro(),
     })
 }
 
@@ -191,6 +192,7 @@ fn server_device(number: u16, spec: &ServerSpec) -> Result<Tun> {
         prefix_length: 32,
         queue_packets: UNREAD_PACKETS,
         metrics: spec.stack.route_metrics(),
+        gro: spec.stack.gro(),
     })
 }
 

@@ -12,9 +12,9 @@ use crate::laws;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::tcp_info::TcpInfo;
-use crate::tcp_switches::SocketOptions;
-use crate::traffic::{Counted, FlowPlan, FlowSample, Report, reset_when_closed};
-use lasthop_scenario::{Direction, Era, Scenario, TrafficKind};
+use crate::traffic::{Counted, FlowPlan, FlowSample, LOOK_EVERY, Report, reset_when_closed, tell_small_queues};
+use crate::valve::Station;
+use lasthop_scenario::{Direction, Scenario, TrafficKind};
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -69,11 +69,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
         if laws::hears(&host.kind).is_some() {
             refuse("congestion_control", "cannot have it, because its server listens without it")?;
         }
-        if hosts::stack_of(&host.kind).sockets != SocketOptions::default() {
+        if hosts::stack_of(&host.kind).sockets.are_set_at_sockets() {
             refuse("tcp", "cannot tell its sockets receive_buffer_kib, pacing and nagle")?;
-        }
-        if scenario.network().aggregates() && host.kind.era == Era::Modern {
-            refuse("era", "does not tell what small queues permit its sockets")?;
         }
         for (number, flow) in host.flows.iter().enumerate() {
             if flow.dscp != 0 {
@@ -133,10 +130,17 @@ impl<'a> Iperf3<'a> {
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
-    pub(crate) fn run(mut self, clock: Clock, schedule: Schedule, stop: &AtomicBool) -> Result<Report> {
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        schedule: Schedule,
+        stations: &[Station],
+        stop: &AtomicBool,
+    ) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
+        let small_queues = stations.iter().any(Station::queues_in_model);
         let (mut samples, mut late) = (Vec::new(), Span::ZERO);
         while !stop.load(Ordering::Relaxed) {
             let now = clock.now();
@@ -164,7 +168,13 @@ impl<'a> Iperf3<'a> {
                     next_sample += schedule.sample_every;
                 }
             }
-            let sleep = clock.until(next_sample).min(Span::from_millis(20));
+            if small_queues {
+                let read: Vec<_> = self.flows.iter_mut().map(Flow::read).collect();
+                let senders = self.flows.iter().zip(read).filter_map(|(flow, info)| Some((&flow.plan, info?)));
+                tell_small_queues(senders, stations);
+            }
+            let most = if small_queues { LOOK_EVERY } else { Span::from_millis(20) };
+            let sleep = clock.until(next_sample).min(most);
             thread::sleep(Duration::from_nanos(sleep.as_nanos()));
         }
         let flows = self.flows.iter_mut().map(|flow| {

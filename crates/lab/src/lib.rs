@@ -26,6 +26,7 @@ mod addresses;
 mod agents;
 mod clock;
 mod error;
+mod gro;
 mod hosts;
 mod iperf3;
 mod laws;
@@ -34,7 +35,6 @@ mod namespace;
 mod netlink;
 mod process;
 mod real_time;
-mod shaper;
 mod tcp_info;
 mod tcp_switches;
 mod traffic;
@@ -48,14 +48,13 @@ use error::{Doing, Result};
 use hosts::{DeviceDrops, Hosts, Servers};
 use iperf3::Iperf3;
 use lasthop_laws::LawName;
-use lasthop_network::{AccessConfig, Network, NodeId, Topology};
-use lasthop_scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_network::{Network, Topology};
+use lasthop_scenario::{Build, Direction, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
-use shaper::{Shaper, Station};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,12 +62,30 @@ use tcp_switches::{Refused, Stack};
 use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
-use valve::Valves;
+use valve::{Station, Valves};
 
 /// The interval of the watch over a run.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
 /// The sampling interval of the sockets of laws that use reports.
 const LINKS_EVERY: Span = Span::from_millis(200);
+
+/// The finest steps of a run: finer ones cost more of a processor, coarser ones precision. `the_cost_of_each_grain`
+/// below prints both.
+#[derive(Clone, Copy, Debug)]
+struct Grain {
+    /// The medium's minimum sleep where the network carries aggregates. Their packets leave the wired path a dozen
+    /// microseconds apart, each of which would need a sleep. As moderated interrupts of a server's network card, it
+    /// costs a packet at most this, and lateness includes it.
+    moderation: Span,
+    /// The interval of the valves.
+    tick: Span,
+    /// The segments of the largest packet that TCP hands to its device, at a valve.
+    tcp_segments: u32,
+}
+
+impl Grain {
+    const CHOSEN: Self = Self { moderation: Span::from_micros(50), tick: Span::from_millis(1), tcp_segments: 2 };
+}
 
 /// The source of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +114,10 @@ pub struct Options<'a> {
 /// If the caller is not root, if the kernel lacks a feature that the scenario needs, or if an agent does not start. All
 /// resources have been released by then.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>> {
+    run_in_steps(scenario, options, &Grain::CHOSEN)
+}
+
+fn run_in_steps(scenario: &Scenario, options: &Options<'_>, grain: &Grain) -> Result<Option<(RunResult, Series)>> {
     check(scenario, options.traffic)?;
     let started = Instant::now();
     let specs = scenario.expanded_hosts();
@@ -115,27 +136,23 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
     let stations: Vec<Station> = of_hosts.chain(of_servers).map(Station::new).collect();
     let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
-    let small_queues = if config.aggregates() {
-        SmallQueues::Valves(Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])))?)
-    } else {
-        let bucket = |end: usize| (&hosts.namespaces[end], &stations[end], highest_rate(&config, hosts.plan.node(end)));
-        SmallQueues::Shaper(Shaper::new(modern.map(bucket))?)
-    };
+    let valves = Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])), grain)?;
 
     let schedule = Schedule { warmup: scenario.warmup, end: scenario.duration, sample_every: scenario.sample };
     let clock = Clock::start();
     let over = AtomicBool::new(false);
-    let real_time = RealTime::new(network, &hosts, &stations, clock, config.aggregates())?;
-    let (medium, traffic, small_queues, watched) = thread::scope(|scope| {
+    let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
+    let real_time = RealTime::new(network, &hosts, &stations, clock, shortest_sleep)?;
+    let (medium, traffic, valves, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
-        let small_queues = scope.spawn(|| ending(&over, || small_queues.run(&over)));
+        let valves = scope.spawn(|| ending(&over, || valves.run(&over)));
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, &over));
-        (joined(medium), joined(traffic), joined(small_queues), watched)
+        (joined(medium), joined(traffic), joined(valves), watched)
     });
     let agents = agents.stop(clock);
     let (medium, traffic, Watched { device_drops, links }) = (medium?, traffic?, watched?);
-    small_queues?;
+    valves?;
     if !medium.complete {
         return Ok(None);
     }
@@ -221,12 +238,13 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
-        if host.kind.changed_switches.contains(&"tsq_pacing_shift") && !scenario.network().aggregates() {
-            let value = &written["hosts"][block]["tcp"]["tsq_pacing_shift"];
+        if host.kind.tcp.delayed_ack.segments > 2 && !scenario.network().aggregates() {
+            let value = host.kind.tcp.delayed_ack.segments;
             let what = format!(
-                "a stack with tsq_pacing_shift = {value} (accepted: what its era has; any with 802.11n and later)"
+                "a stack with delayed_ack_segments = {value} (accepted: 1 or 2; any with 802.11n and later, whose \
+                 packets come together)"
             );
-            return Some((format!("hosts[{block}].tcp.tsq_pacing_shift"), what));
+            return Some((format!("hosts[{block}].tcp.delayed_ack_segments"), what));
         }
         let least_s = lasthop_agent::LastLinkConfig::LEAST_VALIDITY_S;
         if host.kind.last_link.is_some_and(|link| link.validity < Span::from_secs(least_s.into())) {
@@ -256,21 +274,6 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
     None
 }
 
-/// What limits the queues of modern hosts: the shaper, or valves where packets are aggregated.
-enum SmallQueues<'a> {
-    Shaper(Shaper<'a>),
-    Valves(Valves<'a>),
-}
-
-impl SmallQueues<'_> {
-    fn run(self, stop: &AtomicBool) -> Result<()> {
-        match self {
-            Self::Shaper(shaper) => shaper.run(stop),
-            Self::Valves(valves) => valves.run(stop),
-        }
-    }
-}
-
 /// The flows of a run, from either source.
 enum Flows<'a> {
     Own(Traffic),
@@ -288,7 +291,7 @@ impl<'a> Flows<'a> {
     fn run(self, clock: Clock, schedule: Schedule, stations: &[Station], stop: &AtomicBool) -> Result<traffic::Report> {
         match self {
             Self::Own(traffic) => traffic.run(clock, schedule, stations, stop),
-            Self::Iperf3(traffic) => traffic.run(clock, schedule, stop),
+            Self::Iperf3(traffic) => traffic.run(clock, schedule, stations, stop),
         }
     }
 }
@@ -305,34 +308,16 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Co
     config
 }
 
-/// The highest rate at which the network can ever take packets from an end at this node.
-fn highest_rate(config: &lasthop_network::Config, node: NodeId) -> Rate {
-    let changed = config.changes.iter().map(|change| config.at(change.at));
-    changed.map(|config| rate_now(&config, node)).fold(rate_now(config, node), Rate::max)
-}
-
-fn rate_now(config: &lasthop_network::Config, node: NodeId) -> Rate {
-    match &config.topology {
-        Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.rate.rate(),
-        Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => wired.rate,
-        Topology::Links(links) => {
-            let node = links.seat(node);
-            let away = links.links.iter().filter_map(|link| match link.ends {
-                (from, _) if from == node => Some(link.forth.rate),
-                (_, from) if from == node => Some(link.back.rate),
-                _ => None,
-            });
-            away.max().expect("each node has a link")
-        }
-    }
-}
-
 fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
     let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
     let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| FlowPlan {
         host: host.index,
         server,
         direction: flow.direction,
+        sender: match flow.direction {
+            Direction::Up => usize::from(host.index),
+            Direction::Down => specs.len() + usize::from(server),
+        },
         dscp: flow.dscp,
         congestion_control: laws.name(&host.kind).to_owned(),
         hears: laws::hears(&host.kind).is_some(),
@@ -429,12 +414,12 @@ mod tests {
             received,
             "hosts[0].bound_receive_segments: kernel hosts cannot run a bound of what is received",
         );
-        let shift = "[[hosts]]\nera = \"modern\"\n[hosts.tcp]\ntsq_pacing_shift = 7\n";
+        let joined = "[[hosts]]\n[hosts.tcp]\ndelayed_ack_segments = 8\n";
         assert_refused(
-            shift,
-            "hosts[0].tcp.tsq_pacing_shift: kernel hosts cannot run a stack with tsq_pacing_shift = 7",
+            joined,
+            "hosts[0].tcp.delayed_ack_segments: kernel hosts cannot run a stack with delayed_ack_segments = 8",
         );
-        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{shift}");
+        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{joined}");
         let scenario = Scenario::from_toml("x.toml", &aggregates, &[]).expect("a scenario");
         assert_eq!(simulated_only(&scenario), None);
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
@@ -454,6 +439,51 @@ mod tests {
         let message = check(&scenario, TrafficSource::Own).expect_err("nobody would hear").to_string();
         assert!(message.starts_with("hosts[1].congestion_control: \"lh_lastlink\""), "{message}");
         assert!(message.contains("\"lastlink\" is the same law"), "{message}");
+    }
+
+    /// Why [`Grain::CHOSEN`] is what it is. To be read, on a quiet machine:
+    /// `cargo test --release -p lasthop-lab -- --ignored --nocapture the_cost_of_each_grain`
+    #[test]
+    #[ignore = "prints a table in two minutes"]
+    fn the_cost_of_each_grain() {
+        use nix::sys::resource::{UsageWho, getrusage};
+        use nix::sys::time::TimeValLike as _;
+
+        const SECONDS: u32 = 10;
+        let text = format!(
+            "duration_s = {SECONDS}\nwarmup_s = 4\n[access]\nstandard = \"802.11ac\"\nqueue_packets = 256\n\
+             [path]\nrtt_ms = 20\n[[hosts]]\ncount = 10\nera = \"modern\"\n[hosts.tcp]\ntsq_pacing_shift = 7\n\
+             [[hosts.flows]]\nstart_s = [0, 2]\n"
+        );
+        let scenario = Scenario::from_toml("grain.toml", &text, &[]).expect("a scenario");
+        let cpu_ms = || {
+            let usage = getrusage(UsageWho::RUSAGE_SELF).expect("of this process");
+            (usage.user_time() + usage.system_time()).num_milliseconds()
+        };
+        let chosen = Grain::CHOSEN;
+        let moderations = [1, 20, 50, 100, 200].map(|us| Grain { moderation: Span::from_micros(us), ..chosen });
+        let ticks = [250, 500, 2000, 4000].map(|us| Grain { tick: Span::from_micros(us), ..chosen });
+        let packets = [1, 4, 8].map(|tcp_segments| Grain { tcp_segments, ..chosen });
+        println!("| sleep us | tick us | segments | cores | Mb/s | RTT ms | packets each time | late us |");
+        println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+        for grain in moderations.iter().chain(&ticks).chain(&packets) {
+            let (before, stop) = (cpu_ms(), AtomicBool::new(false));
+            let build = Build { version: String::new(), commit: None, dirty: false };
+            let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {} };
+            let (result, _) = run_in_steps(&scenario, &options, grain).expect("root").expect("it is not stopped");
+            let cores = (cpu_ms() - before) as f64 / f64::from(1000 * SECONDS);
+            let frames = result.access.stations.iter().filter_map(|station| station.up_aggregate_frames);
+            println!(
+                "| {} | {} | {} | {cores:.2} | {:.0} | {:.0} | {:.0} | {} |",
+                grain.moderation.as_micros(),
+                grain.tick.as_micros(),
+                grain.tcp_segments,
+                result.aggregate_goodput_mbps,
+                result.rtt_ms.map_or(f64::NAN, |rtt| rtt.p50),
+                frames.sum::<f64>() / 10.0,
+                result.lateness_us.map_or(f64::NAN, |late| late.p99),
+            );
+        }
     }
 
     #[test]

@@ -49,6 +49,14 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot set gso_max_segs of a TUN device")
     }
 
+    /// Limits the packets that the kernel makes of segments from the link (GRO) to less than this size.
+    pub(crate) fn limit_gro(&mut self, interface_index: u32, below_bytes: u32) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface_index;
+        message.attributes.push(LinkAttribute::GroIpv4MaxSize(below_bytes));
+        self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot set gro_ipv4_max_size of a TUN device")
+    }
+
     /// Gives the link an address, with its prefix's broadcast address.
     pub(crate) fn add_address(&mut self, interface_index: u32, address: Ipv4Addr, prefix_length: u8) -> Result<()> {
         let mut message = AddressMessage::default();

@@ -12,16 +12,17 @@
 //!
 //! Behind an access point, the transmit queue of a host of 2012 is in the kernel. The model has only a small queue for
 //! that host, a driver's ring ([`ring_packets`]). The loop reads the host's device only while that queue has room. A
-//! station's packets therefore wait for the air in the device, which drops at its tail, as in the phones of 2012. A
-//! modern host's queue is in the model, kept short by the [shaper](crate::shaper) or the [valves](crate::valve). On
-//! links, a host's queue is its first link's, in the model, and the loop reads every device at every turn.
+//! station's packets therefore wait for the air in the device, which drops at its tail, as in the phones of 2012. On
+//! 802.11n and later the ring has a queue for each access category: a packet whose category has no room holds back all
+//! behind it, as in a device with one queue. A modern host's queue is in the model, kept short by the
+//! [valves](crate::valve). On links, a host's queue is its first link's, in the model, and the loop reads every device
+//! at every turn.
 
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
-use crate::shaper::Station;
 use crate::tun::MTU;
-use crate::valve::is_waker;
+use crate::valve::{Station, is_waker};
 use lasthop_network::{AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Standard, Statistics};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
@@ -29,7 +30,6 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
-use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,11 +47,6 @@ pub(crate) fn ring_packets(access: &AccessConfig, standard: Option<Standard>) ->
         _ => 4,
     }
 }
-
-/// The loop's minimum sleep where the network carries aggregates. Their packets leave the wired path a dozen
-/// microseconds apart; a sleep for each would take a third of the loop's time. As moderated interrupts of a server's
-/// network card, it costs each packet at most this, and lateness includes it.
-const MODERATION: Span = Span::from_micros(50);
 
 /// The loop's maximum sleep, so that it notices a request to stop.
 const LONGEST_SLEEP: Span = Span::from_millis(20);
@@ -155,34 +150,11 @@ struct Asked {
     turn: u64,
 }
 
-/// The sizes of the packets in a queue, which leave it in order.
-#[derive(Clone, Debug, Default)]
-struct Sizes {
-    of_packets: VecDeque<u64>,
-    /// Their sum.
-    waiting: u64,
-    /// The bytes taken from its device since the start, those that it had no room for included.
-    passed: u64,
-}
-
-impl Sizes {
-    fn push(&mut self, size: Bytes) {
-        self.of_packets.push_back(size.get());
-        self.waiting += size.get();
-    }
-
-    /// All packets but the newest `packets` have left.
-    fn keep_newest(&mut self, packets: usize) {
-        let left = self.of_packets.len().saturating_sub(packets);
-        self.waiting -= self.of_packets.drain(..left).sum::<u64>();
-    }
-}
-
 /// The loop's own state.
 pub(crate) struct RealTime<'a> {
     network: Network<Arc<[u8]>>,
     hosts: &'a Hosts,
-    /// One for each end, as input to the shaper.
+    /// One for each end, as input to the valves.
     stations: &'a [Station],
     /// The queues whose lengths are sampled.
     places: Vec<QueueId>,
@@ -191,13 +163,13 @@ pub(crate) struct RealTime<'a> {
     epoll: Epoll,
     /// Devices that may have a packet. Set by epoll (edge-triggered), cleared when a read finds none.
     readable: Vec<bool>,
-    /// By node: the packets accepted by the model. For nodes that report departures, `departed` counts those that have
-    /// left the queue.
-    offered: Vec<u64>,
-    departed: Vec<u64>,
+    /// By host: the oldest packet from its device, if its ring has no room for it.
+    held: Vec<Option<Packet<Arc<[u8]>>>>,
+    /// By end with its queue in the model: the bytes in that queue.
+    queued: Vec<u64>,
+    /// By end: the bytes taken from its device since the start, those that the model had no room for included.
+    passed: Vec<u64>,
     departures: Vec<Departure>,
-    /// By host: the sizes of the packets in its queue, where the valves need them.
-    sizes: Vec<Sizes>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
     queues: Vec<QueueSample>,
     lateness: Histogram,
@@ -210,14 +182,14 @@ pub(crate) struct RealTime<'a> {
 }
 
 impl<'a> RealTime<'a> {
-    /// Puts the model between the devices of the hosts and servers. Each of these has a station. `aggregates`: the
-    /// network's transmissions carry several packets.
+    /// Puts the model between the devices of the hosts and servers. Each of these has a station. `shortest_sleep`: the
+    /// loop waits this long at least for the model's next event.
     pub(crate) fn new(
         mut network: Network<Arc<[u8]>>,
         hosts: &'a Hosts,
         stations: &'a [Station],
         clock: Clock,
-        aggregates: bool,
+        shortest_sleep: Span,
     ) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         for (end, device) in hosts.devices.iter().enumerate() {
@@ -225,27 +197,26 @@ impl<'a> RealTime<'a> {
             epoll.add(device, event).doing("cannot watch a TUN device")?;
         }
         let in_model = || (0..stations.len()).filter(|&end| stations[end].queues_in_model());
+        for end in in_model() {
+            network.report_departures(hosts.plan.node(end));
+        }
         let places = if hosts.queues_in_devices == 0 {
-            for end in in_model() {
-                network.report_departures(hosts.plan.node(end));
-            }
             network.queues()
         } else {
             let of_hosts = in_model().map(|host| QueueId::Host(NodeId(host as u16)));
             [QueueId::AccessPoint, QueueId::PathUp, QueueId::PathDown].into_iter().chain(of_hosts).collect()
         };
-        let nodes = (0..stations.len()).map(|end| hosts.plan.node(end).index() + 1).max().unwrap_or(0);
         Ok(Self {
             network,
             hosts,
             stations,
             places,
-            offered: vec![0; nodes],
-            departed: vec![0; nodes],
+            held: vec![None; hosts.queues_in_devices],
+            queued: vec![0; stations.len()],
+            passed: vec![0; stations.len()],
             departures: Vec::new(),
-            sizes: if aggregates { vec![Sizes::default(); hosts.queues_in_devices] } else { Vec::new() },
             clock,
-            shortest_sleep: if aggregates { MODERATION } else { Span::ZERO },
+            shortest_sleep,
             epoll,
             readable: vec![true; hosts.devices.len()],
             deliveries: Vec::new(),
@@ -360,75 +331,88 @@ impl<'a> RealTime<'a> {
 
     fn count_departures(&mut self) {
         self.network.take_departed(&mut self.departures);
-        self.departures.drain(..).for_each(|departure| self.departed[departure.node.index()] += 1);
+        for departure in self.departures.drain(..) {
+            // An end of 2012 at the same node counts nothing.
+            let queued = &mut self.queued[departure.id as usize];
+            *queued = queued.saturating_sub(departure.size.get());
+        }
     }
 
     /// Reads from every device with a packet and room in the model. Returns whether one of them has more.
     fn collect(&mut self) -> Result<bool> {
         let mut more = false;
-        let mut buffer = [0; MTU];
         for end in 0..self.hosts.devices.len() {
-            let (node, in_model) = (self.hosts.plan.node(end), self.stations[end].queues_in_model());
             let mut reads = 0;
-            // The model has the queues of servers, and on links those of hosts, and drops at their tails. A station's
-            // queue is its device.
-            while self.readable[end] && (end >= self.hosts.queues_in_devices || self.network.room(node) > 0) {
+            while let Some(packet) = self.next_packet(end)? {
+                let now = self.clock.now();
+                let size = packet.size.get();
+                // A rejected packet is a drop at the tail of the node's queue, counted by the model.
+                let taken = self.network.offer(now, packet).is_ok();
+                if taken && self.stations[end].queues_in_model() {
+                    self.queued[end] += size;
+                }
+                reads += 1;
                 if reads == READS_IN_A_ROW {
                     more = true;
                     break;
-                }
-                reads += 1;
-                let Some(length) = self.hosts.devices[end].read(&mut buffer).doing("cannot read from a TUN device")?
-                else {
-                    self.readable[end] = false;
-                    break;
-                };
-                let packet = &buffer[..length];
-                if is_waker(packet) {
-                    continue;
-                }
-                let now = self.clock.now();
-                // The kernel answers during the write of the packet, so the answer is ready at the next turn.
-                let asked = self.asked.get_mut(end).and_then(Option::take);
-                if let Some(asked) = asked.filter(|asked| asked.turn + 1 >= self.turn) {
-                    self.turnaround.record(now.saturating_since(asked.at));
-                }
-                if let Some(sizes) = self.sizes.get_mut(end) {
-                    sizes.passed += length as u64;
-                }
-                let Some(to) = self.hosts.plan.destination(packet) else {
-                    self.unroutable += 1;
-                    continue;
-                };
-                let (size, flow) = (Bytes::new(length as u64), flow_of(packet));
-                // The upper six bits of what was the type of service.
-                let dscp = packet[1] >> 2;
-                let packet = Packet { from: node, to, size, flow, dscp, id: 0, payload: Arc::from(packet) };
-                // A rejected packet is a drop at the tail of the node's queue, counted by the model.
-                let taken = self.network.offer(now, packet).is_ok();
-                self.offered[node.index()] += u64::from(taken);
-                if let Some(sizes) = self.sizes.get_mut(end).filter(|_| taken && in_model) {
-                    sizes.push(size);
                 }
             }
         }
         // Offers may cause departures.
         self.count_departures();
         for (end, station) in self.stations.iter().enumerate().filter(|(_, station)| station.queues_in_model()) {
-            let node = self.hosts.plan.node(end);
-            let offered = self.offered[node.index()];
-            let backlog = if end < self.hosts.queues_in_devices {
-                self.network.queue_packets(QueueId::Host(node)) as u64
-            } else {
-                offered - self.departed[node.index()]
-            };
-            station.report(backlog, offered - backlog);
-            if let Some(sizes) = self.sizes.get_mut(end) {
-                sizes.keep_newest(backlog as usize);
-                station.report_bytes(sizes.waiting, sizes.passed);
-            }
+            station.report(self.queued[end], self.passed[end]);
         }
         Ok(more)
+    }
+
+    /// The end's oldest packet, if the model has room for it. The model has the queues of servers, and on links those
+    /// of hosts, and drops at their tails. A station's queue is its device.
+    fn next_packet(&mut self, end: usize) -> Result<Option<Packet<Arc<[u8]>>>> {
+        let Some(held) = self.held.get_mut(end) else { return self.read(end) };
+        let Some(packet) = held.take().map_or_else(|| self.read(end), |packet| Ok(Some(packet)))? else {
+            return Ok(None);
+        };
+        if self.network.room_for(packet.from, packet.dscp) > 0 {
+            return Ok(Some(packet));
+        }
+        self.held[end] = Some(packet);
+        Ok(None)
+    }
+
+    fn read(&mut self, end: usize) -> Result<Option<Packet<Arc<[u8]>>>> {
+        let mut buffer = [0; MTU];
+        while self.readable[end] {
+            let Some(length) = self.hosts.devices[end].read(&mut buffer).doing("cannot read from a TUN device")? else {
+                self.readable[end] = false;
+                break;
+            };
+            let packet = &buffer[..length];
+            if is_waker(packet) {
+                continue;
+            }
+            // The kernel answers during the write of the packet, so the answer is ready at the next turn.
+            let asked = self.asked.get_mut(end).and_then(Option::take);
+            if let Some(asked) = asked.filter(|asked| asked.turn + 1 >= self.turn) {
+                self.turnaround.record(self.clock.now().saturating_since(asked.at));
+            }
+            self.passed[end] += length as u64;
+            let Some(to) = self.hosts.plan.destination(packet) else {
+                self.unroutable += 1;
+                continue;
+            };
+            return Ok(Some(Packet {
+                from: self.hosts.plan.node(end),
+                to,
+                size: Bytes::new(length as u64),
+                flow: flow_of(packet),
+                // The upper six bits of what was the type of service.
+                dscp: packet[1] >> 2,
+                id: end as u64,
+                payload: Arc::from(packet),
+            }));
+        }
+        Ok(None)
     }
 
     fn sample_queues(&mut self, at: Time) {
@@ -523,19 +507,6 @@ mod tests {
         assert_ne!(flow_of(&cut), tcp);
         // Protocol 6, 10 bytes 0.0.0.0 -> 10.77.0.2, by hand from the definition of FNV-1a.
         assert_eq!(flow_of(&cut), 0x2675_db22);
-    }
-
-    #[test]
-    fn the_bytes_in_a_queue_are_those_of_its_newest_packets() {
-        let mut sizes = Sizes::default();
-        [1500, 1500, 52, 1500].into_iter().for_each(|bytes| sizes.push(Bytes::new(bytes)));
-        assert_eq!(sizes.waiting, 4552);
-        sizes.keep_newest(2);
-        assert_eq!(sizes.waiting, 1552);
-        sizes.keep_newest(3);
-        assert_eq!(sizes.waiting, 1552);
-        sizes.keep_newest(0);
-        assert_eq!(sizes.waiting, 0);
     }
 
     #[test]

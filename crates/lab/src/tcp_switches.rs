@@ -3,14 +3,16 @@
 //! - Sysctls of the namespace: `sack`, `timestamps`, `window_scaling`, `f_rto`, `slow_start_after_idle`.
 //! - Metrics of the route: `mss_bytes` (advmss), `initial_window_segments` (initcwnd), `rto_min_ms` (rto_min),
 //!   `delayed_ack_segments = 1` (quickack).
+//! - Settings of the device: `delayed_ack_segments` above 2 ([`gro`](crate::gro)).
 //! - Options of the sockets: `pacing` (SO_MAX_PACING_RATE), `nagle` (TCP_NODELAY), `receive_buffer_kib` (SO_RCVBUF,
 //!   TCP_WINDOW_CLAMP).
-//! - The back-pressure of the host's queue: `tsq_pacing_shift` ([`valve`](crate::valve)), where packets are aggregated.
+//! - The back-pressure of the host's queue: `tsq_pacing_shift` ([`valve`](crate::valve)).
 //!
 //! Both ends of a connection have a namespace with these settings. A switch with its era's value is not touched: the
 //! kernel's defaults stand for the era's. A value that every modern kernel has anyway is accepted.
 
 use crate::error::{Doing, Result};
+use crate::gro::Gro;
 use lasthop_scenario::{Era, HostKind};
 use lasthop_units::Bytes;
 use netlink_packet_route::route::RouteMetric;
@@ -31,11 +33,13 @@ pub(crate) struct Stack {
     initial_window_segments: Option<u32>,
     rto_min_ms: Option<u32>,
     quick_acks: bool,
+    /// The most segments that are acknowledged together, above two.
+    joined_segments: Option<u32>,
     /// The switches that only a socket has.
     pub(crate) sockets: SocketOptions,
 }
 
-/// The switches set at each socket.
+/// The switches set at each socket, or for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SocketOptions {
     paced: bool,
@@ -93,8 +97,8 @@ impl Stack {
                     stack.rto_min_ms = Some(ms);
                 }
                 "delayed_ack_segments" => {
-                    accept(tcp.delayed_ack.segments == 1, "1 or 2")?;
-                    stack.quick_acks = true;
+                    stack.quick_acks = tcp.delayed_ack.segments == 1;
+                    stack.joined_segments = Some(tcp.delayed_ack.segments).filter(|&segments| segments > 2);
                 }
                 "pacing" => stack.sockets.paced = tcp.pacing,
                 "tsq_pacing_shift" => stack.sockets.tsq_pacing_shift = tcp.tsq.and_then(|tsq| tsq.pacing_shift),
@@ -148,6 +152,12 @@ impl Stack {
         ];
         rto_min.into_iter().flatten().chain(others.into_iter().flatten()).collect()
     }
+
+    /// How the kernel joins segments before TCP gets them, if it does.
+    pub(crate) fn gro(&self) -> Option<Gro> {
+        let segments = self.joined_segments?;
+        Some(Gro::new(segments, self.mss.unwrap_or(*MSS.end() as u32), self.timestamps.unwrap_or(true)))
+    }
 }
 
 impl SocketOptions {
@@ -167,6 +177,11 @@ impl SocketOptions {
             clamp_window(socket, window).doing("cannot limit a receive window (TCP_WINDOW_CLAMP)")?;
         }
         Ok(())
+    }
+
+    /// Whether a switch needs a call for each socket.
+    pub(crate) fn are_set_at_sockets(self) -> bool {
+        Self { tsq_pacing_shift: None, ..self } != Self::default()
     }
 
     /// How much a sender of this pacing rate (per second) may have below its socket.
@@ -272,6 +287,15 @@ mod tests {
     }
 
     #[test]
+    fn more_segments_for_an_acknowledgement_are_joined_by_the_kernel() {
+        let gro = |settings: &[&str]| stack(settings).expect("a kernel has these").gro();
+        assert_eq!((gro(&[]), gro(&["tcp.delayed_ack_segments=1"])), (None, None));
+        assert_eq!(gro(&["tcp.delayed_ack_segments=16"]), Some(Gro::new(16, 1460, true)));
+        let settings = ["tcp.delayed_ack_segments=3", "tcp.mss_bytes=1000", "tcp.timestamps=false"];
+        assert_eq!(gro(&settings), Some(Gro::new(3, 1000, false)));
+    }
+
+    #[test]
     fn a_small_queue_holds_what_the_pacing_rate_sends_in_its_time() {
         let permitted = |settings: &[&str], rate| stack(settings).expect("a stack").sockets.small_queue(rate);
         let rate = Bytes::new(128 << 10);
@@ -288,7 +312,6 @@ mod tests {
             ("tcp.recovery=rfc6675", "recovery", "\"prr-rfc9937\""),
             ("tcp.rto_estimator=rfc6298", "rto_estimator", "what its era has"),
             ("tcp.timestamp_granularity_ms=20", "timestamp_granularity_ms", "1"),
-            ("tcp.delayed_ack_segments=4", "delayed_ack_segments", "1 or 2"),
             ("tcp.mss_bytes=9000", "mss_bytes", "88 to 1460"),
             ("tcp.limited_transmit=false", "limited_transmit", "what its era has"),
             ("tcp.slow_start=standard", "slow_start", "\"hystart\" with cubic, \"standard\" with all others"),

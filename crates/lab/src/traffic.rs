@@ -11,9 +11,9 @@ use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Error, Result};
 use crate::hosts::Hosts;
-use crate::shaper::Station;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
+use crate::valve::Station;
 use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::Direction;
 use lasthop_units::{Bytes, Span, Time};
@@ -33,9 +33,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SERVER_PORT: u16 = 5001;
 /// The size of a write: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
-/// Over aggregates: the interval of reading what has not woken its receiver, and of telling the valves how much the
-/// senders may have below their sockets.
-const LOOK_EVERY: Span = Span::from_millis(4);
+/// The interval of telling the valves how much the senders may have below their sockets, and over aggregates of reading
+/// what has not woken its receiver.
+pub(crate) const LOOK_EVERY: Span = Span::from_millis(4);
 /// The maximum size of a read.
 const READ_BYTES: usize = 1024 * 1024;
 
@@ -46,6 +46,8 @@ pub(crate) struct FlowPlan {
     /// The index of its server.
     pub(crate) server: u16,
     pub(crate) direction: Direction,
+    /// The end that sends: hosts by index, then servers.
+    pub(crate) sender: usize,
     /// The DSCP of its packets.
     pub(crate) dscp: u8,
     /// A congestion control that the kernel offers.
@@ -241,7 +243,8 @@ impl Traffic {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
-        let mut next_look = self.plans.iter().any(|plan| plan.over_aggregates).then_some(Time::ZERO);
+        let looks = self.plans.iter().any(|plan| plan.over_aggregates) || stations.iter().any(Station::queues_in_model);
+        let mut next_look = looks.then_some(Time::ZERO);
         let (mut samples, mut late) = (Vec::new(), Span::ZERO);
         let mut events = [EpollEvent::empty(); 64];
         while !stop.load(Ordering::Relaxed) {
@@ -267,7 +270,8 @@ impl Traffic {
             if next_look.is_some_and(|next| now >= next) {
                 next_look = Some(now + LOOK_EVERY);
                 self.read_lumps(clock);
-                self.tell_small_queues(stations);
+                let read = self.read_senders();
+                tell_small_queues(read.into_iter().map(|(flow, info)| (&self.plans[flow], info)), stations);
             }
             let next = self.flows.iter().zip(&self.plans).filter_map(|(flow, plan)| flow.next_at(plan));
             let next = next.chain([next_sample]).chain(warm).chain(next_look).min().unwrap_or(end);
@@ -429,18 +433,6 @@ impl Traffic {
         }
     }
 
-    /// Tells each host what its senders together may have below their sockets.
-    fn tell_small_queues(&mut self, stations: &[Station]) {
-        let mut permitted = vec![Bytes::ZERO; stations.len()];
-        for (flow, info) in self.read_senders() {
-            let plan = &self.plans[flow];
-            if plan.direction == Direction::Up {
-                permitted[usize::from(plan.host)] += plan.options.small_queue(info.pacing_rate);
-            }
-        }
-        stations.iter().zip(permitted).for_each(|(station, bytes)| station.permit(bytes));
-    }
-
     fn sample(&mut self, at: Time, samples: &mut Vec<FlowSample>) {
         for (number, info) in self.read_senders() {
             samples.push(FlowSample { at, flow: number, info, received: self.flows[number].received });
@@ -500,6 +492,15 @@ impl Token {
             _ => Self::Server(number),
         }
     }
+}
+
+/// Tells each station what the senders there together may have below their sockets.
+pub(crate) fn tell_small_queues<'a>(senders: impl Iterator<Item = (&'a FlowPlan, TcpInfo)>, stations: &[Station]) {
+    let mut permitted = vec![Bytes::ZERO; stations.len()];
+    for (plan, info) in senders {
+        permitted[plan.sender] += plan.options.small_queue(info.pacing_rate);
+    }
+    stations.iter().zip(permitted).for_each(|(station, bytes)| station.permit(bytes));
 }
 
 /// The delivery of a transfer, whose last byte was read at `read_at`. Empty for an endless flow.
@@ -619,6 +620,7 @@ mod tests {
             host: 0,
             server: 0,
             direction: Direction::Up,
+            sender: 0,
             dscp: 0,
             congestion_control: "cubic".into(),
             hears: false,
@@ -662,28 +664,8 @@ mod tests {
              [[hosts]]\nnode = \"A\"\n{flows}"
         );
         let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
-        let specs = scenario.expanded_hosts();
-        let servers = crate::hosts::Servers::of(&scenario, &specs).expect("servers");
-        assert_eq!(servers.of_flow, [0, 0, 1, 1]);
-        let hosts = Hosts::new(&scenario, &specs, &servers).expect("namespaces");
-        let laws = crate::laws::Laws::load(&specs).expect("none");
-        let plans = crate::flow_plans(&specs, &servers, &laws, false);
-        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
-        let over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| carry_at_once(&hosts, &over));
-            let clock = Clock::start();
-            let mut events = [EpollEvent::empty(); 64];
-            let deadline = Time::ZERO + Span::from_secs(20);
-            traffic.start_due(clock.now());
-            while traffic.flows.iter().any(|flow| flow.received < ENOUGH) && clock.now() < deadline {
-                let woken = traffic.epoll.wait(&mut events, EpollTimeout::from(20_u8)).expect("events");
-                for event in &events[..woken] {
-                    traffic.on_event(event, clock).expect("sockets");
-                }
-            }
-            over.store(true, Ordering::Relaxed);
-        });
+        let (traffic, hosts) = until_all_have(ENOUGH, &scenario);
+        assert_eq!(traffic.plans.iter().map(|plan| plan.server).collect::<Vec<_>>(), [0, 0, 1, 1]);
         for (number, (flow, plan)) in traffic.flows.iter().zip(&traffic.plans).enumerate() {
             assert!(flow.received >= ENOUGH, "flow {number}: {} {:?}", flow.received, flow.failed);
             let sender = flow.sender(plan).expect("a sender");
@@ -709,6 +691,61 @@ mod tests {
         assert!(connections() >= 2 * traffic.flows.len());
         drop(traffic);
         assert_eq!(connections(), 0);
+    }
+
+    /// One upload to a kernel that acknowledges every second segment, and one to a kernel that joins up to eight.
+    #[test]
+    fn a_kernel_that_joins_segments_acknowledges_them_together() {
+        const ENOUGH: Bytes = Bytes::new(4_000_000);
+
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+            eprintln!("skipped: kernel hosts need root");
+            return;
+        }
+        let host = "[[hosts]]\nera = \"modern\"\ncongestion_control = \"newreno\"\n[[hosts.flows]]\n";
+        let text = format!(
+            "[access]\nstandard = \"802.11ac\"\n{host}{}",
+            host.replace("[[hosts.flows]]", "[hosts.tcp]\ndelayed_ack_segments = 8\n[[hosts.flows]]")
+        );
+        let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+        let (traffic, _hosts) = until_all_have(ENOUGH, &scenario);
+        let segments_per_ack = |flow: &Flow| {
+            let (info, _) = lasthop_kernel::tcp_info(flow.server.as_ref().expect("a server")).expect("TCP_INFO");
+            f64::from(info.tcpi_data_segs_in) / f64::from(info.tcpi_segs_out)
+        };
+        let [plain, joined] = &traffic.flows[..] else { panic!("two flows") };
+        let said =
+            format!("{} and {} segments for each acknowledgement", segments_per_ack(plain), segments_per_ack(joined));
+        assert!(segments_per_ack(plain) <= 2.2, "{said}");
+        // The last segments may not have been acknowledged yet.
+        assert!((4.0..=9.0).contains(&segments_per_ack(joined)), "{said}");
+    }
+
+    /// Carries the scenario's flows, without a network in between, until all have received this much or seem stuck.
+    fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traffic, Hosts) {
+        let specs = scenario.expanded_hosts();
+        let servers = crate::hosts::Servers::of(scenario, &specs).expect("servers");
+        let hosts = Hosts::new(scenario, &specs, &servers).expect("namespaces");
+        let laws = crate::laws::Laws::load(&specs).expect("none");
+        let plans = crate::flow_plans(&specs, &servers, &laws, false);
+        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| carry_at_once(&hosts, &over));
+            let clock = Clock::start();
+            let mut events = [EpollEvent::empty(); 64];
+            let deadline = Time::ZERO + Span::from_secs(20);
+            traffic.start_due(clock.now());
+            while traffic.flows.iter().any(|flow| flow.received < enough) && clock.now() < deadline {
+                let woken = traffic.epoll.wait(&mut events, EpollTimeout::from(20_u8)).expect("events");
+                for event in &events[..woken] {
+                    traffic.on_event(event, clock).expect("sockets");
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        (traffic, hosts)
     }
 
     /// The rows of the namespace's /proc/net/tcp, without connections in TIME_WAIT (06), which hold nothing.

@@ -1,6 +1,7 @@
 //! TUN devices: the network interfaces of the hosts. The medium reads and writes their packets.
 
 use crate::error::{Doing, Result};
+use crate::gro::{self, Gro};
 use crate::netlink::Netlink;
 use netlink_packet_route::route::RouteMetric;
 use std::fs::{File, OpenOptions};
@@ -24,12 +25,15 @@ pub(crate) struct Settings {
     pub(crate) queue_packets: u32,
     /// The metrics of the default route.
     pub(crate) metrics: Vec<RouteMetric>,
+    /// Whether the kernel joins segments that it is given.
+    pub(crate) gro: Option<Gro>,
 }
 
 /// A TUN device, up, with an address and a default route. It disappears with its file descriptor.
 #[derive(Debug)]
 pub(crate) struct Tun {
     file: File,
+    gro: Option<Gro>,
 }
 
 impl Tun {
@@ -44,21 +48,30 @@ impl Tun {
             .custom_flags(libc::O_NONBLOCK)
             .open("/dev/net/tun")
             .doing("cannot open /dev/net/tun (the kernel needs CONFIG_TUN; 'modprobe tun' loads it)")?;
-        attach(&file)
+        attach(&file, settings.gro.is_some())
             .doing("cannot make a TUN device (is /dev/net/tun the real one: 'mknod /dev/net/tun c 10 200'?)")?;
         let index = nix::net::if_::if_nametoindex(INTERFACE).doing("the new TUN device has no index")?;
         let mut netlink = Netlink::open()?;
         netlink.add_address(index, settings.address, settings.prefix_length)?;
         netlink.bring_up(index, settings.queue_packets)?;
         netlink.queue_plainly(index)?;
+        if let Some(gro) = settings.gro {
+            netlink.limit_gro(index, gro.below_bytes)?;
+            gro::wait_for_the_burst()?;
+        }
         netlink.add_default_route(index, settings.metrics)?;
-        Ok(Self { file })
+        Ok(Self { file, gro: settings.gro })
     }
 
     /// Reads the oldest packet from the host; `None` if there is none.
     pub(crate) fn read(&self, buffer: &mut [u8; MTU]) -> io::Result<Option<usize>> {
         match (&self.file).read(buffer) {
-            Ok(length) => Ok(Some(length)),
+            Ok(length) => {
+                if let Some(gro) = self.gro {
+                    gro.unmark(&mut buffer[..length]);
+                }
+                Ok(Some(length))
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -81,12 +94,16 @@ impl AsFd for Tun {
 }
 
 /// TUNSETIFF: turns the open file into the device [`INTERFACE`], with IP packets without a header of our own.
-fn attach(file: &File) -> nix::Result<()> {
+/// `polled`: the kernel takes the packets that we write as a network card's, through NAPI, or else at once.
+fn attach(file: &File, polled: bool) -> nix::Result<()> {
     nix::ioctl_write_ptr_bad!(tun_set_iff, libc::TUNSETIFF, libc::ifreq);
 
+    let napi = if polled { libc::IFF_NAPI } else { 0 };
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short },
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI | napi) as libc::c_short,
+        },
     };
     for (to, from) in request.ifr_name.iter_mut().zip(INTERFACE.bytes()) {
         *to = from as libc::c_char;

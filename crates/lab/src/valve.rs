@@ -1,16 +1,17 @@
-//! A modern stack where the model sends aggregates: TCP small queues that count the station's queue in the model.
+//! A modern stack on a TUN device: TCP small queues that count the station's queue in the model.
 //!
-//! An aggregate takes all that a station has queued, and what its sender may have queued is what its small queue
-//! permits: the greater of two segments and `pacing rate * 2^-shift` (Linux's tcp_small_queue_check(); mac80211 sets a
-//! shift of 7, 8 ms). So these packets must lie in the model, before they are sent, and no others. A TUN device cannot
-//! hold them back: it takes every packet at once and forgets its socket. The kernel's own small queue is therefore
-//! reduced to one packet of TCP (`tcp_limit_output_bytes`), which waits in a token bucket before the device, and this
-//! module opens the bucket for what is missing in the model:
+//! What a sender may have queued below it is what its small queue permits: the greater of two packets of TCP and
+//! `pacing rate * 2^-shift` (Linux's tcp_small_queue_check(); mac80211 sets a shift of 7, 8 ms). So these packets
+//! must lie in the model, before they are sent, and no others: an aggregate takes all that a station has queued, and
+//! a round trip includes them. A TUN device cannot hold them back: it takes every packet at once and forgets its
+//! socket. The kernel's own small queue is therefore reduced to one packet of TCP (`tcp_limit_output_bytes`), which
+//! waits in a token bucket before the device, and this module opens the bucket for what is missing in the model:
 //!
 //! ```text
-//! every TICK, for each station:  room = permitted - queued in the model
-//!                                tokens = room         if that is LEAST more than the tokens left,
-//!                                                      or more, and nothing has moved since the last tick
+//! every tick, for each station:  room = permitted - queued in the model
+//!                                tokens = room         if that is a packet more than the tokens left,
+//!                                                      or more, and nothing has moved since the last tick,
+//!                                                      or less than half of them: the rate has fallen
 //! ```
 //!
 //! The bucket's own rate is next to nothing. So it needs no timer of the kernel, which would fire for each packet and
@@ -19,26 +20,21 @@
 //! *What it leaves out*: a socket that paces itself, as BBR's, is not limited by `tcp_limit_output_bytes`; it may have
 //! another millisecond, or two packets of TCP, before the bucket. Segments count without the kernel's overhead.
 
+use crate::Grain;
 use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::real_time::{be_ordinary, be_woken_exactly};
-use crate::shaper::Station;
 use crate::tcp_switches::sysctl;
 use crate::tun::{INTERFACE, MTU};
 use lasthop_units::{Bytes, Rate, Span};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const TICK: Span = Span::from_millis(1);
 /// After so many the thread gives up its priority.
 const MOST_LONG_ROUNDS: u32 = 100;
-/// The segments of the largest packet of TCP: what the least opening lets through.
-const GSO_SEGMENTS: u32 = 2;
-/// Two segments, the least that a small queue permits.
-const LEAST: u64 = GSO_SEGMENTS as u64 * MTU as u64;
 /// The capacity of the bucket's queue. One packet of TCP per connection waits there.
 const LIMIT: Bytes = Bytes::new(1000 * (MTU as u64 + 14));
 /// The lowest rate of the bucket, less than a packet in a second.
@@ -49,9 +45,50 @@ const WAKER: u64 = 64;
 /// Where the datagrams that wake a bucket go: TEST-NET-1, which is no host's (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
+/// The state of one end's queue. The medium's loop and the traffic write it, and its valve reads it.
+#[derive(Debug, Default)]
+pub(crate) struct Station {
+    queues_in_model: bool,
+    queued_bytes: AtomicU64,
+    passed_bytes: AtomicU64,
+    permitted_bytes: AtomicU64,
+}
+
+impl Station {
+    /// A station with its queue in the model, or else in its device.
+    pub(crate) fn new(queues_in_model: bool) -> Self {
+        Self { queues_in_model, ..Self::default() }
+    }
+
+    /// Whether the station's packets wait in the model.
+    pub(crate) fn queues_in_model(&self) -> bool {
+        self.queues_in_model
+    }
+
+    /// Called by the traffic: what small queues permit its senders to have queued.
+    pub(crate) fn permit(&self, bytes: Bytes) {
+        self.permitted_bytes.store(bytes.get(), Ordering::Relaxed);
+    }
+
+    /// Called by the loop: the bytes waiting, and those taken from the device since the start.
+    pub(crate) fn report(&self, queued: u64, passed: u64) {
+        self.queued_bytes.store(queued, Ordering::Relaxed);
+        self.passed_bytes.store(passed, Ordering::Relaxed);
+    }
+
+    /// The bytes missing in the model, and those taken from the device. Two packets of TCP are permitted at least, of
+    /// `least` bytes each. With one the queue would be empty until the next tick.
+    fn room(&self, least: u64) -> (u64, u64) {
+        let [queued, passed, permitted] =
+            [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
+        (permitted.max(2 * least).saturating_sub(queued), passed)
+    }
+}
+
 /// The valves of all modern stations.
 pub(crate) struct Valves<'a> {
     valves: Vec<Valve<'a>>,
+    tick: Span,
 }
 
 /// One station's token bucket.
@@ -66,6 +103,8 @@ struct Valve<'a> {
 /// What is known of a bucket's tokens.
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
+    /// The bytes of the largest packet of TCP, which are worth an opening.
+    least: u64,
     /// Given last, in bytes.
     given: u64,
     /// The bytes that had left the device by then, and by the last tick.
@@ -74,11 +113,12 @@ struct Tokens {
 }
 
 impl<'a> Valves<'a> {
-    /// Puts a bucket before each device, open for two segments.
+    /// Puts a bucket before each device, open for one packet of TCP.
     ///
     /// # Errors
     /// If the kernel has no tbf.
-    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>) -> Result<Self> {
+    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>, grain: &Grain) -> Result<Self> {
+        let least = u64::from(grain.tcp_segments) * MTU as u64;
         let valve = |(namespace, station): (&'a Namespace, &'a Station)| {
             let (netlink, interface_index, waker) = namespace.run(|| {
                 // The rest of a small queue is in the model.
@@ -87,21 +127,21 @@ impl<'a> Valves<'a> {
                 let waker = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).doing("cannot make a UDP socket")?;
                 waker.set_nonblocking(true).doing("cannot set O_NONBLOCK of a UDP socket")?;
                 let mut netlink = Netlink::open()?;
-                netlink.limit_gso(index, GSO_SEGMENTS)?;
+                netlink.limit_gso(index, grain.tcp_segments)?;
                 Ok((netlink, index, waker))
             })?;
-            let tokens = Tokens { given: LEAST, passed: 0, seen: 0 };
+            let tokens = Tokens { least, given: least, passed: 0, seen: 0 };
             let mut valve = Valve { station, netlink, interface_index, waker, tokens };
-            valve.open(LEAST)?;
+            valve.open(least)?;
             Ok(valve)
         };
-        Ok(Self { valves: stations.into_iter().map(valve).collect::<Result<_>>()? })
+        Ok(Self { valves: stations.into_iter().map(valve).collect::<Result<_>>()?, tick: grain.tick })
     }
 
     /// Opens the valves until `stop` is set.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<()> {
         be_woken_exactly();
-        let tick = Duration::from_nanos(TICK.as_nanos());
+        let tick = Duration::from_nanos(self.tick.as_nanos());
         // Rounds in a row that took longer than the sleep before them.
         let mut long_rounds = 0;
         while !stop.load(Ordering::Relaxed) {
@@ -121,8 +161,7 @@ impl<'a> Valves<'a> {
 
 impl Valve<'_> {
     fn follow(&mut self) -> Result<()> {
-        let (queued, passed) = self.station.bytes();
-        let room = self.station.permitted().max(LEAST).saturating_sub(queued);
+        let (room, passed) = self.station.room(self.tokens.least);
         self.tokens.missing(room, passed).map_or(Ok(()), |bytes| self.open(bytes))
     }
 
@@ -139,12 +178,15 @@ impl Tokens {
     fn missing(&mut self, room: u64, passed: u64) -> Option<u64> {
         let left = self.given.saturating_sub(passed - self.passed);
         let stalled = passed == std::mem::replace(&mut self.seen, passed);
-        let worth_it = if stalled { 1 } else { LEAST };
-        if room < LEAST || room < left + worth_it {
+        let worth_it = if stalled { 1 } else { self.least };
+        let too_few = room >= self.least && room >= left + worth_it;
+        // A bucket that holds less than a packet would drop it.
+        let tokens = room.max(self.least);
+        if !too_few && left <= 2 * tokens {
             return None;
         }
-        (self.given, self.passed) = (room, passed);
-        Some(room)
+        (self.given, self.passed) = (tokens, passed);
+        Some(tokens)
     }
 }
 
@@ -159,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_valve_opens_for_what_is_missing_and_lets_the_last_packet_pass() {
-        let mut tokens = Tokens { given: 3_000, passed: 0, seen: 0 };
+        let mut tokens = Tokens { least: 3_000, given: 3_000, passed: 0, seen: 0 };
         // The connection's first round trip: 30,000 bytes are permitted, none is queued.
         assert_eq!(tokens.missing(30_000, 0), Some(30_000));
         assert_eq!(tokens.missing(30_000, 0), None);
@@ -171,8 +213,21 @@ mod tests {
         assert_eq!(tokens.missing(30_000, 16_000), None);
         assert_eq!(tokens.missing(30_000, 16_000), Some(30_000));
         assert_eq!(tokens.missing(30_000, 16_000), None);
-        // The queue is fuller than permitted: the sender's rate has fallen.
+        // The queue is fuller than permitted.
         assert_eq!(tokens.missing(0, 46_000), None);
+    }
+
+    #[test]
+    fn a_valve_takes_back_what_is_no_longer_permitted() {
+        let mut tokens = Tokens { least: 3_000, given: 3_000, passed: 0, seen: 0 };
+        // Before its first round trip a sender's rate has no limit.
+        assert_eq!(tokens.missing(4_000_000, 0), Some(4_000_000));
+        assert_eq!(tokens.missing(6_000, 15_000), Some(6_000));
+        assert_eq!(tokens.missing(3_000, 15_000), None);
+        assert_eq!(tokens.missing(20_000, 18_000), Some(20_000));
+        // The queue is fuller than permitted. One packet of TCP may still come.
+        assert_eq!(tokens.missing(0, 20_000), Some(3_000));
+        assert_eq!(tokens.missing(0, 21_000), None);
     }
 
     #[test]

@@ -372,7 +372,8 @@ keys! {
         tsq_limit_kib: Bytes = kib(1, 1_048_576), 4_096, when is("tsq", ["limit", "rate"]);
         /// *tsq "rate"* That moment: 2^-N seconds, so 10 is 1 ms; some Wi-Fi drivers have 7 or 8.
         tsq_pacing_shift: u8 = integer(0, 20), 10, when is("tsq", ["rate"]);
-        /// How many full segments are acknowledged together; with 1 there are no delayed ACKs.
+        /// How many full segments are acknowledged together: 1 has no delayed ACKs, and above 2 is a server with GRO. Kernel hosts
+        /// have that with 802.11n and later, where it is the most.
         delayed_ack_segments: u32 = integer(1, 64), 2;
         /// Shortest time that an ACK waits for a second segment, in milliseconds.
         delayed_ack_min_ms: Span = milliseconds(1.0, 500.0), 40.0;
