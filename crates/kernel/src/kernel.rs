@@ -128,6 +128,7 @@ pub struct Cgroups {
 pub struct Kernel {
     name: String,
     mode: Mode,
+    interface_index: u32,
     namespace: Namespace,
     links: Links,
     bounds: Bounds,
@@ -151,6 +152,7 @@ struct Links {
     adopt: Option<Link>,
     release: Option<Link>,
     state_changes: Option<Link>,
+    leaving_packets: Option<Link>,
     control: Option<Link>,
 }
 
@@ -204,6 +206,7 @@ impl Kernel {
         let mut loaded = Self {
             name,
             mode: options.mode,
+            interface_index: options.interface_index,
             namespace,
             links,
             bounds,
@@ -354,7 +357,7 @@ impl Kernel {
 
     /// Bounds the windows and the pacing rates for the duration `lease` from now, on `CLOCK_MONOTONIC`. In
     /// [`Mode::Clamp`] a lower bound has no effect, and a pacing rate is at most 34 Gb/s. A connection's first ten
-    /// segments are not paced.
+    /// segments are not paced. What is received is bounded from the call of [`Kernel::bound_received`] on.
     ///
     /// `flows` lists the flows with an entry of their own: `None` exempts a flow from the default. All others, and
     /// those opened before the next call, get `new_flows`. An entry that is not renewed stays until its lease ends;
@@ -386,6 +389,28 @@ impl Kernel {
         control.generation = next;
         object::write(&map, control).map_err(Error::exchange("setting the default bound"))?;
         written
+    }
+
+    /// Has [`Bound::max_receive_bytes`] limit the windows that the sockets advertise, from the second segment on that a
+    /// socket sends from now. Until this is called nothing is done to packets, and they cost nothing more. A further
+    /// call does nothing, like any in [`Mode::Observe`].
+    ///
+    /// # Errors
+    /// If the kernel has no [`Feature::LeavingPackets`], or refuses to attach the program.
+    pub fn bound_received(&mut self) -> Result<(), Error> {
+        let bounding = matches!(self.mode, Mode::Control | Mode::Clamp);
+        if !bounding || self.links.leaving_packets.is_some() {
+            return Ok(());
+        }
+        if !probe::missing(&[Feature::LeavingPackets]).is_empty() {
+            let reason = format!("missing {}", Feature::LeavingPackets.lack());
+            return Err(Error::Unsupported { mode: self.mode, reason });
+        }
+        let program = object::program(&self.object, object::BOUND_RECEIVED);
+        let attach = || object::attach_leaving(&program, self.interface_index);
+        let attached = self.namespace.within(attach).map_err(Error::exchange_io("attaching to the interface"))?;
+        self.links.leaving_packets = Some(attached.map_err(Error::attach("tcx/egress of the interface"))?);
+        Ok(())
     }
 
     fn write_flows(&mut self, entries: impl Iterator<Item = (Cookie, LeasedBound)>, now_ns: u64) -> Result<(), Error> {
@@ -442,8 +467,8 @@ impl Kernel {
         self.links.new_clamps = None;
         let done = self.walk(|links| links.release.as_ref());
         // Unregister last: until here sockets could return to a registered control.
-        let Links { sample, adopt, release, state_changes, control, .. } = &mut self.links;
-        for link in [sample, adopt, release, state_changes, control] {
+        let Links { sample, adopt, release, state_changes, leaving_packets, control, .. } = &mut self.links;
+        for link in [sample, adopt, release, state_changes, leaving_packets, control] {
             *link = None;
         }
         self.links.guard = None;

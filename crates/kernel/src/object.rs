@@ -16,6 +16,7 @@ use std::io::{self, Read as _};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
+use std::ptr::NonNull;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
@@ -25,6 +26,8 @@ pub(crate) const CONTROL_OPS: &str = "lasthop";
 
 /// The map of each socket's former control.
 pub(crate) const FORMER: &str = "former";
+/// The program that lowers the window of segments that leave.
+pub(crate) const BOUND_RECEIVED: &str = "bound_received";
 /// The walk that removes all clamps.
 pub(crate) const UNCLAMP: &str = "unclamp_existing";
 
@@ -37,6 +40,8 @@ pub(crate) struct Variant {
     pub(crate) flags_told: bool,
     /// A socket's cgroup can be read (since 5.16).
     pub(crate) cgroups_told: bool,
+    /// A program can be attached where packets leave, by a link (since 6.6).
+    pub(crate) packets_seen: bool,
 }
 
 impl Variant {
@@ -47,7 +52,8 @@ impl Variant {
         let cgroups_told =
             cgroup.is_some_and(|data| data.iter().any(|member| member.name == Some(OsStr::new("cgroup"))));
         let flags_told = cong_control_arguments(kernel) != Some(2);
-        Self { state_changes: state_changes.is_some(), flags_told, cgroups_told }
+        let packets_seen = kernel.type_by_name::<Struct<'_>>("tcx_link").is_some();
+        Self { state_changes: state_changes.is_some(), flags_told, cgroups_told, packets_seen }
     }
 }
 
@@ -67,6 +73,7 @@ fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
         "sample" => true,
         "on_state_change" => variant.state_changes,
         "adopt_new" | "adopt_existing" | "release_existing" => control,
+        BOUND_RECEIVED => variant.packets_seen && matches!(mode, Mode::Control | Mode::Clamp),
         "clamp_new" | "clamp_existing" | UNCLAMP => mode == Mode::Clamp,
         "lasthop_cong_control" => control && variant.flags_told,
         "lasthop_cong_control_old" => control && !variant.flags_told,
@@ -94,7 +101,7 @@ pub(crate) fn attempt(mode: Mode, variant: Variant, cgroup: &Path) -> Result<(),
 
 /// Loads only the walk that removes clamps, for the sockets in another loader's `former` map.
 pub(crate) fn load_unclamp(former: BorrowedFd<'_>) -> libbpf_rs::Result<Object> {
-    let variant = Variant { state_changes: false, flags_told: true, cgroups_told: true };
+    let variant = Variant { state_changes: false, flags_told: true, cgroups_told: true, packets_seen: false };
     let mut object = configure(Mode::Clamp, variant, &Settings::default())?;
     for mut program in object.progs_mut() {
         let wanted = program.name() == UNCLAMP;
@@ -166,6 +173,20 @@ pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(1 << 16);
     iterator.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Attaches a program to the packets that leave by an interface of the calling thread's network namespace.
+pub(crate) fn attach_leaving(program: &libbpf_rs::ProgramMut<'_>, interface_index: u32) -> libbpf_rs::Result<Link> {
+    let index = i32::try_from(interface_index).map_err(|_| unexpected("an index has 31 bits"))?;
+    let options = libbpf_sys::bpf_tcx_opts { sz: size_of::<libbpf_sys::bpf_tcx_opts>() as u64, ..Default::default() };
+    let program = program.as_libbpf_object().as_ptr();
+    // SAFETY: the program is loaded and lives as long as the call; libbpf reads `sz` bytes of `options`.
+    #[allow(unsafe_code)]
+    let link = unsafe { libbpf_sys::bpf_program__attach_tcx(program, index, &raw const options) };
+    let link = NonNull::new(link).ok_or_else(|| libbpf_rs::Error::from(io::Error::last_os_error()))?;
+    // SAFETY: libbpf has just made this link, and nobody else has it.
+    #[allow(unsafe_code)]
+    Ok(unsafe { Link::from_ptr(link) })
 }
 
 /// The program of that name.

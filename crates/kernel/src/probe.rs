@@ -36,6 +36,8 @@ pub enum Feature {
     CubicCalls,
     /// Changes of the congestion state are reported.
     StateChanges,
+    /// Programs see packets that leave by an interface.
+    LeavingPackets,
     /// The programs that observe sockets load.
     ObserveLoads,
     /// The programs of the clamp load.
@@ -61,7 +63,7 @@ pub struct Support {
 
 impl Feature {
     /// All, most fundamental first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Privilege,
         Self::KernelBtf,
         Self::SocketIterator,
@@ -72,6 +74,7 @@ impl Feature {
         Self::ControlPrograms,
         Self::CubicCalls,
         Self::ControlLinks,
+        Self::LeavingPackets,
         Self::ObserveLoads,
         Self::ClampLoads,
         Self::ControlLoads,
@@ -90,6 +93,7 @@ impl Feature {
             Self::CubicCalls => "the kernel's CUBIC callable from BPF (Linux 5.13, CONFIG_TCP_CONG_CUBIC)",
             Self::ControlLinks => "struct_ops links (Linux 6.4)",
             Self::StateChanges => "the tracepoint tcp_cong_state_set (Linux 5.19)",
+            Self::LeavingPackets => "BPF programs for leaving packets, by link (Linux 6.6, CONFIG_NET_XGRESS)",
             Self::ObserveLoads => "loading the programs that watch sockets (Linux 5.11)",
             Self::ClampLoads => "loading the programs of the clamp (Linux 5.15)",
             Self::ControlLoads => "loading our congestion control (Linux 6.4)",
@@ -108,7 +112,7 @@ impl Feature {
             Self::Cgroup2 | Self::SocketOperations => matches!(mode, Mode::Control | Mode::Clamp),
             Self::SocketIteratorChanges => matches!(mode, Mode::Control | Mode::Clamp),
             Self::ControlPrograms | Self::CubicCalls | Self::ControlLinks => mode == Mode::Control,
-            Self::StateChanges => false,
+            Self::StateChanges | Self::LeavingPackets => false,
             Self::ObserveLoads => mode == Mode::Observe,
             Self::ClampLoads => mode == Mode::Clamp,
             Self::ControlLoads => mode == Mode::Control,
@@ -224,6 +228,7 @@ fn present(feature: Feature, kernel: Option<&Btf<'_>>) -> bool {
         Feature::ControlPrograms => has_struct("bpf_struct_ops_tcp_congestion_ops"),
         Feature::CubicCalls => has_function("cubictcp_cong_avoid") && kernel.is_some_and(cubic_leaves_room),
         Feature::ControlLinks => has_struct("bpf_struct_ops_link"),
+        Feature::LeavingPackets => has_struct("tcx_link"),
         Feature::StateChanges => has_type("btf_trace_tcp_cong_state_set"),
         // only loading shows
         Feature::ObserveLoads | Feature::ClampLoads | Feature::ControlLoads => true,

@@ -44,6 +44,9 @@ enum {
 	TCP_SAVE_SYN = 27,
 	TCP_CA_NAME_MAX = 16,
 	TCPHDR_SYN = 2,
+	TCPHDR_RST = 4,
+	TCPHDR_ACK = 16,
+	TCX_NEXT = -1, /* the next program decides */
 
 	EFAULT = 14,
 	ENOSPC = 28,
@@ -241,7 +244,7 @@ struct minmax {
 struct tcp_options_received {
 	__u32 rcv_tsval;
 	__u32 rcv_tsecr;
-	__u16 saw_tstamp : 1;
+	__u16 saw_tstamp : 1, rcv_wscale : 4;
 };
 
 struct tcp_sock {
@@ -255,6 +258,7 @@ struct tcp_sock {
 	struct tcp_options_received rx_opt;
 	__u8 is_cwnd_limited : 1;
 	__u8 tcp_usec_ts : 1; /* since 6.7 */
+	__u16 advmss; /* payload of a full segment to us: the MSS that we told, less the timestamps */
 	__u32 max_packets_out;
 	__u32 high_seq;
 	__u32 prior_ssthresh;
@@ -314,8 +318,19 @@ struct bpf_sock_ops {
 	void *skb_data_end;
 };
 
-/* The kernel's own struct behind the one above. */
-struct sk_buff;
+/* A packet, as a program is given it. */
+struct __sk_buff {
+	struct bpf_sock *sk;
+};
+
+/* The kernel's own struct behind it. */
+struct sk_buff {
+	__u16 transport_header; /* from head */
+	unsigned char *head;
+	unsigned char *data;
+};
+
+/* The kernel's own struct behind bpf_sock_ops. */
 struct bpf_sock_ops_kern {
 	struct sock *sk; /* for a SYN-ACK: a request */
 	struct sk_buff *syn_skb; /* NULL: the SYN-ACK is retransmitted */

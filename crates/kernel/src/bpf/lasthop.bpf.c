@@ -42,7 +42,9 @@
  * 7. What is observed (monitor.h): a walk writes one record per socket, a tracepoint each change of the congestion
  *    state.
  *
- * 8. Without struct_ops (clamp.h): upper bounds only, by the kernel's own window clamp and SO_MAX_PACING_RATE.
+ * 8. What is received (receive.h): the window that a socket advertises is limited, too, in the segments that leave.
+ *
+ * 9. Without struct_ops (clamp.h): upper bounds only, by the kernel's own window clamp and SO_MAX_PACING_RATE.
  */
 #include "kernel.h"
 
@@ -63,5 +65,6 @@
 #include "adopt.h"
 #include "clamp.h"
 #include "monitor.h"
+#include "receive.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -43,12 +43,17 @@ struct {
 	__type(value, __u8);
 } leave SEC(".maps");
 
-/* What we changed on a socket; deleted with the socket. In mode Control, its former control. */
+/*
+ * What we changed on a socket, and what it advertised (receive.h); deleted with the socket. In mode Control, its former
+ * control.
+ */
 struct lh_former {
 	char control[LH_NAME_LENGTH];
 	__u32 clamped; /* mode Clamp: the clamp that we set, 0 = none */
 	__u32 paced; /* mode Clamp: the SO_MAX_PACING_RATE that we set, bytes per second, 0 = none */
 	__u64 max_pacing_rate; /* the application's own at that time; ~0 = none */
+	__u32 receive_edge; /* the greatest right edge that it advertised, a sequence number */
+	__u32 receive_seen; /* 1: there is one */
 };
 
 struct {

@@ -63,7 +63,7 @@ int sample(struct bpf_iter__tcp *ctx)
 	__builtin_memcpy(record.control, name.text, sizeof(record.control));
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (storage)
-		record.controlled = settings.clamp || our_name(&name);
+		record.controlled = controlled(tp);
 	if (record.controlled) {
 		bound_of(record.cookie, now_ns, &bound);
 		if (lh_bound_holds(&bound, now_ns)) {

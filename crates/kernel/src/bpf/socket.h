@@ -64,6 +64,17 @@ static __always_inline bool our_name(const struct lh_name *name)
 	return true;
 }
 
+/* Whether we control a socket that has `former` storage; if not, its application has chosen another control. */
+static __always_inline bool controlled(struct tcp_sock *tp)
+{
+	struct lh_name name;
+
+	if (settings.clamp)
+		return true;
+	name_of(tp->inet_conn.icsk_ca_ops, &name);
+	return our_name(&name);
+}
+
 /* Whether it is a control of any agent: "lasthop", "lasthop.2", ... */
 static __always_inline bool kindred(const struct lh_name *name)
 {

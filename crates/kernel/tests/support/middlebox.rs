@@ -74,6 +74,22 @@ impl Segment {
         u32::from_be_bytes(self.bytes[self.tcp + 4..][..4].try_into().expect("four bytes"))
     }
 
+    /// The window field.
+    pub fn window(&self) -> u16 {
+        u16::from_be_bytes([self.bytes[self.tcp + 14], self.bytes[self.tcp + 15]])
+    }
+
+    /// The shift that a SYN asks for, if it has the option.
+    pub fn window_scale(&self) -> Option<u8> {
+        let options = &self.bytes[self.options_at()];
+        options.windows(3).find(|option| option[..2] == [3, 3]).map(|option| option[2])
+    }
+
+    /// Whether its checksum is right.
+    pub fn is_whole(&self) -> bool {
+        self.checksum() == 0
+    }
+
     /// Where in the packet the link report is, if there is one.
     pub fn report_at(&self) -> Option<Range<usize>> {
         let Range { start: mut at, end } = self.options_at();
@@ -99,8 +115,15 @@ impl Segment {
     /// Changes the packet, keeping its length, and puts its checksum right.
     pub fn change(&mut self, change: impl FnOnce(&mut [u8])) {
         change(&mut self.bytes);
-        let (tcp, length) = (self.tcp, self.bytes.len() - self.tcp);
+        let tcp = self.tcp;
         self.bytes[tcp + 16..tcp + 18].fill(0);
+        let sum = self.checksum();
+        self.bytes[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    /// The checksum of the segment as it is: that of a whole one is zero.
+    fn checksum(&self) -> u16 {
+        let (tcp, length) = (self.tcp, self.bytes.len() - self.tcp);
         let addresses = if tcp == 40 { &self.bytes[8..40] } else { &self.bytes[12..20] };
         let pseudo = addresses.iter().copied().chain([0, 6]).chain((length as u16).to_be_bytes());
         let all: Vec<u8> = pseudo.chain(self.bytes[tcp..].iter().copied()).collect();
@@ -109,7 +132,7 @@ impl Segment {
         while sum > 0xffff {
             sum = (sum & 0xffff) + (sum >> 16);
         }
-        self.bytes[tcp + 16..tcp + 18].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        !(sum as u16)
     }
 
     /// Overwrites the link report with no-operations, as middleboxes do with options that they do not know.
