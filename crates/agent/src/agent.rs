@@ -649,6 +649,8 @@ impl<'a> Agent<'a> {
             retransmits: sample.retransmits,
             delivery_rate_mbps: sample.delivery_rate.map(|rate| rate.as_mbps()),
             acked_bytes: sample.acked.get(),
+            received_bytes: sample.received.get(),
+            receive_rtt_us: sample.receive_rtt.map(Span::as_micros),
             mss_bytes: sample.mss.get(),
             busy: seen.busy,
             bound: applied,

@@ -19,8 +19,8 @@ struct KernelTcp {
     kernel: Kernel,
     /// Refused pacing limits at the last warning.
     unpaced: u64,
-    /// Whether it was said that what is received is not bounded.
-    said_received: bool,
+    /// Bounding what is received was tried and failed: it was said, and is not tried again.
+    receives_unbounded: bool,
     /// Configured cgroups that were absent at the last check.
     missing: Vec<PathBuf>,
     /// Those already warned of.
@@ -72,7 +72,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     let mut tcp = KernelTcp {
         kernel,
         unpaced: 0,
-        said_received: false,
+        receives_unbounded: false,
         missing: Vec::new(),
         warned: BTreeSet::new(),
         _only_one: only_one,
@@ -234,11 +234,13 @@ impl HostTcp for KernelTcp {
         self.unpaced = unpaced;
         let receives = |bound: Option<Bound>| bound.is_some_and(|bound| bound.max_receive_bytes > 0);
         let any = receives(new_flows) || flows.iter().any(|(_, bound)| receives(*bound));
-        if any && !std::mem::replace(&mut self.said_received, true) {
-            warn!(
-                "the policy limits what is received (max_receive_bytes, bound_receive_segments), which this agent cannot do \
-                 yet: only what is sent is bounded"
-            );
+        if any
+            && !self.receives_unbounded
+            && let Err(error) = self.kernel.bound_received()
+        {
+            self.receives_unbounded = true;
+            let error = Error::from(error).in_a_line().to_string();
+            warn!("what is received is not bounded, though the policy limits it; what is sent is: {error}");
         }
         Ok(())
     }

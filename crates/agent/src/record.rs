@@ -126,6 +126,10 @@ pub struct FlowRecord {
     pub delivery_rate_mbps: Option<f64>,
     /// Bytes acknowledged since the start of the connection.
     pub acked_bytes: u64,
+    /// Bytes received in order since the start of the connection.
+    pub received_bytes: u64,
+    /// The receiver's estimate of the RTT.
+    pub receive_rtt_us: Option<u64>,
     /// Largest payload of a segment.
     pub mss_bytes: u64,
     /// Sending now, as `lasthop_policy::activity` defines it.

@@ -36,6 +36,9 @@ pub(crate) struct AgentArguments {
     /// For the policy `fixed`: the host's window in segments, split over its busy connections
     #[arg(long, value_name = "N")]
     bound_segments: Option<u32>,
+    /// For the policy `fixed`: the windows that the host advertises, in full segments, split over what receives
+    #[arg(long, value_name = "N")]
+    bound_receive_segments: Option<u32>,
     /// For the policy `fixed`: the host's pacing rate in Mb/s of payload, split likewise
     #[arg(long, value_name = "MBPS")]
     bound_pacing_mbps: Option<f64>,
@@ -157,6 +160,9 @@ fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
         text("--policy", "policy.policy", &arguments.policy),
         arguments.bound_segments.map(|number| Override::of_flag("--bound-segments", "policy.bound_segments", number)),
         arguments
+            .bound_receive_segments
+            .map(|number| Override::of_flag("--bound-receive-segments", "policy.bound_receive_segments", number)),
+        arguments
             .bound_pacing_mbps
             .map(|mbps| Override::of_flag("--bound-pacing-mbps", "policy.bound_pacing_mbps", mbps)),
         mode.map(|mode| Override::of_flag("--mode", "mode", mode.get_name())),
@@ -165,6 +171,7 @@ fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
     // In a file they may wait for the policy that they are for; here they can only be meant for it.
     let of_fixed = [
         ("--bound-segments", arguments.bound_segments.is_some()),
+        ("--bound-receive-segments", arguments.bound_receive_segments.is_some()),
         ("--bound-pacing-mbps", arguments.bound_pacing_mbps.is_some()),
     ];
     if let Some((flag, _)) = of_fixed.iter().find(|(_, given)| *given)

@@ -10,9 +10,10 @@ use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::tun::INTERFACE;
 use lasthop_agent::record::{Beacons, Event, ProgramTotals, Tick};
+use lasthop_laws::bound::Bound;
 use lasthop_measure::Interval;
 use lasthop_policy::PolicyName;
-use lasthop_scenario::{AgentMode, HostSpec, Knowledge, Scenario};
+use lasthop_scenario::{AgentMode, Direction, HostSpec, Knowledge, Scenario};
 use lasthop_units::{Probability, Rate, Span, Time};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
@@ -35,13 +36,32 @@ const AT_ONCE: usize = 4;
 /// The time limit for an agent to restore the sockets and stop on a busy machine.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
+/// The bound of a host's end of a flow, as of one tick.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Held {
+    from: Time,
+    /// When its lease ends.
+    until: Time,
+    bound: Option<Bound>,
+}
+
+impl Held {
+    /// What it limits of data in this direction.
+    pub(crate) fn interval(&self, direction: Direction) -> Interval {
+        match direction {
+            Direction::Up => Interval::of_sender(self.from, self.until, self.bound),
+            Direction::Down => Interval::of_receiver(self.from, self.until, self.bound),
+        }
+    }
+}
+
 /// The record of one agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentReport {
     pub(crate) host: u16,
     pub(crate) policy: String,
-    /// Limits by flow, in order of time.
-    pub(crate) intervals: Vec<(usize, Interval)>,
+    /// Bounds by flow, in order of time.
+    pub(crate) held: Vec<(usize, Held)>,
     pub(crate) beacons: Beacons,
     pub(crate) terminals_max: u32,
     pub(crate) enabled_at: Option<Time>,
@@ -327,7 +347,7 @@ impl AgentReport {
                 self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
             }
             let until = flow.bound_until_ns.map_or(from, |until_ns| clock.at_monotonic_ns(until_ns));
-            self.intervals.push((number, Interval::of_sender(from, until, flow.bound)));
+            self.held.push((number, Held { from, until, bound: flow.bound }));
         }
     }
 }
@@ -343,7 +363,7 @@ mod tests {
             "flows":[{{"cookie":1,"local":"10.77.0.1:{port}","remote":"10.78.0.1:5001","congestion_control":"lasthop",
             "controlled":true,"srtt_us":300000,"min_rtt_us":256000,"cwnd_segments":48,"ssthresh_segments":null,
             "state":"Open","in_flight_segments":48,"unsent_bytes":1,"retransmits":0,"delivery_rate_mbps":null,
-            "acked_bytes":1,"mss_bytes":1448,"busy":true,"bound":{bound},"bound_until_ns":{until},"advised":null,
+            "acked_bytes":1,"received_bytes":1,"receive_rtt_us":null,"mss_bytes":1448,"busy":true,"bound":{bound},"bound_until_ns":{until},"advised":null,
             "enabled":true,"enabled_at_ns":{enabled},"reason":"share"}}]}}"#
         );
         serde_json::from_str(&line).expect("a line of the agent's record")
@@ -353,13 +373,13 @@ mod tests {
     fn a_record_becomes_limits_over_time() {
         let clock = Clock::started_at_monotonic_ns(1_000);
         let mut report = AgentReport::default();
-        let bound = r#"{"min_segments":1,"max_segments":48,"max_pacing_mbps":2.5}"#;
+        let bound = r#"{"min_segments":1,"max_segments":48,"max_pacing_mbps":2.5,"max_receive_bytes":43440}"#;
         report.add(tick(3_000, 10_007, bound, "9000", "2500"), clock);
         report.add(tick(6_000, 10_007, "null", "null", "2500"), clock);
         // A connection that is not one of the laboratory's flows.
         report.add(tick(6_500, 443, bound, "9000", "2000"), clock);
         let at = Time::from_nanos;
-        let held = Interval {
+        let sender = Interval {
             from: at(2_000),
             until: at(8_000),
             min_segments: None,
@@ -367,8 +387,14 @@ mod tests {
             max_pacing_rate: Some(Rate::from_mbps(2.5)),
             max_receive_bytes: None,
         };
+        let receiver =
+            Interval { max_receive_bytes: Some(43_440), ..Interval::of_sender(sender.from, sender.until, None) };
         let none = Interval::of_sender(at(5_000), at(5_000), None);
-        assert_eq!(report.intervals, [(7, held), (7, none)]);
+        let intervals = |direction| -> Vec<_> {
+            report.held.iter().map(|(flow, held)| (*flow, held.interval(direction))).collect()
+        };
+        assert_eq!(intervals(Direction::Up), [(7, sender), (7, none)]);
+        assert_eq!(intervals(Direction::Down), [(7, receiver), (7, none)]);
         assert_eq!(report.enabled_at, Some(at(1_500)));
         assert_eq!((report.terminals_max, report.beacons.heard), (4, 9));
         assert_eq!(report.late, Span::from_nanos(6_500));

@@ -252,10 +252,6 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("reports that hold for {value} s (accepted: {least_s} or more)");
             return Some((format!("hosts[{block}].last_link.validity_s"), what));
         }
-        if let Some(segments) = host.kind.policy.bound_receive_segments {
-            let what = format!("a bound of what is received, {segments} segments (accepted: none)");
-            return Some((format!("hosts[{block}].bound_receive_segments"), what));
-        }
         let follows = |spec: &HostSpec| {
             spec.block == block && spec.flows.iter().any(|flow| scenario.link_reports(spec, flow).len() > 1)
         };
@@ -409,11 +405,6 @@ mod tests {
         assert_refused(changing, "hosts[1].last_link: kernel hosts cannot run reports that follow [[changes]]");
         let short = "[[hosts]]\n[[hosts]]\n[hosts.last_link]\nreport = true\nvalidity_s = 7\n";
         assert_refused(short, "hosts[1].last_link.validity_s: kernel hosts cannot run reports that hold for 7 s");
-        let received = "[[hosts]]\npolicy = \"fixed\"\nbound_segments = 8\nbound_receive_segments = 8\n";
-        assert_refused(
-            received,
-            "hosts[0].bound_receive_segments: kernel hosts cannot run a bound of what is received",
-        );
         let joined = "[[hosts]]\n[hosts.tcp]\ndelayed_ack_segments = 8\n";
         assert_refused(
             joined,

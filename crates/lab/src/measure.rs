@@ -115,13 +115,15 @@ impl Measured<'_> {
         Time::ZERO + self.scenario.warmup
     }
 
-    /// The limits of each upload over time. A download's sender is the server, which no agent limits; a limit at the
-    /// host's end would apply to the host's own data.
+    /// The limits of each flow over time: those that the host's agent puts on its sender, or in a download on its
+    /// receiver.
     fn tell_bounds(&self, measurement: &mut Measurement<'_>) {
-        let is_up: Vec<bool> = self.flows().map(|(_, flow)| flow.direction == Direction::Up).collect();
+        let directions: Vec<Direction> = self.flows().map(|(_, flow)| flow.direction).collect();
         for agent in &self.agents {
-            for (flow, interval) in agent.intervals.iter().filter(|(flow, _)| is_up.get(*flow) == Some(&true)) {
-                measurement.bounds(*flow).push(*interval);
+            for (flow, held) in &agent.held {
+                if let Some(direction) = directions.get(*flow) {
+                    measurement.bounds(*flow).push(held.interval(*direction));
+                }
             }
             if let Some(stopped) = agent.stopped {
                 let of_host = self.flows().enumerate().filter(|(_, (host, _))| host.index == agent.host);
