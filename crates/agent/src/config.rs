@@ -336,6 +336,7 @@ mod tests {
             policy: PolicySettings {
                 policy: PolicyName::Lasthop,
                 bound_segments: Some(64),
+                bound_receive_segments: Some(64),
                 bound_pacing_mbps: Some(2.0),
                 enable_excess_ms: Some(51.0),
                 release_ratio: Some(2.0),

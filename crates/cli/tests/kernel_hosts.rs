@@ -345,6 +345,27 @@ fn a_paced_bound_gives_the_same_goodput_to_simulated_and_kernel_hosts() {
     assert!(limits().count() > 0 && limits().all(|limit| limit == Some(1.0)));
 }
 
+/// Ten downloads, whose servers know nothing, held back by the windows that the hosts advertise: the same in both habitats.
+#[test]
+fn a_bound_of_what_is_received_keeps_the_queue_of_simulated_and_kernel_hosts_alike() {
+    if !can_run() {
+        return;
+    }
+    let set = ["--set", "hosts.0.policy=fixed", "--set", "duration_s=12", "--set", "warmup_s=5"];
+    let arguments = [&["run", "scenarios/ten-downloads.toml", "--json"][..], &set].concat();
+    let simulated = result(&lasthop(&arguments).output().expect("the command starts"));
+    let Some(kernel) = valid_run(&arguments) else { return };
+    let ratio = kernel.aggregate_goodput_mbps / simulated.aggregate_goodput_mbps;
+    assert!((0.9..=1.1).contains(&ratio), "{:?} against {:?}", kernel.flows, simulated.flows);
+    // 10 * 30 * 1514 bytes at 48 Mb/s take 76 ms; without a bound 250 ms wait in the queue.
+    for result in [&simulated, &kernel] {
+        for flow in &result.flows {
+            assert!(flow.rtt_ms.is_some_and(|rtt| rtt.p95 < 125.0) && flow.controlled_share > 0.95, "{flow:?}");
+        }
+    }
+    assert_eq!(kernel.access.downlink_drops, 0, "{:?}", kernel.access);
+}
+
 #[test]
 fn a_flow_that_never_connects_is_told() {
     if !can_run() {

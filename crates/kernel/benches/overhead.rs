@@ -9,7 +9,7 @@ mod support;
 use lasthop_kernel::laws::{Loaded, Name, Options};
 use lasthop_kernel::link_report::{Claim, Options as ReporterOptions, Reporter};
 use lasthop_kernel::{Kernel, Mode};
-use lasthop_laws::{LawName, Parameters};
+use lasthop_laws::{Bound, LawName, Parameters};
 use lasthop_units::Span;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -29,6 +29,7 @@ fn main() {
     let mut checks = Checks::default();
     throughput(&mut checks);
     time_per_ack(&mut checks);
+    time_per_leaving_segment(&mut checks);
     time_per_ack_of_laws(&mut checks);
     time_per_report(&mut checks);
     time_per_tick(&mut checks);
@@ -250,6 +251,26 @@ fn time_per_ack(checks: &mut Checks) {
             transfer(&net, None);
         });
         checks.check("at most 220 ns per ACK", total <= 220.0);
+    }
+}
+
+/// A download: what the program costs that bounds what is received, for each segment that leaves.
+fn time_per_leaving_segment(checks: &mut Checks) {
+    println!("\nTime per segment that leaves a receiver, {STATISTICS_NS} ns of measuring taken off");
+    let limit = |max_receive_bytes| Some(Bound { max_receive_bytes, ..Bound::default() });
+    for (what, limits) in [("no bound", None), ("60,000 bytes", limit(60_000))] {
+        let net = Net::direct();
+        let before = loaded_programs();
+        let mut kernel = loaded(&net);
+        kernel.bound_received().expect("Linux 6.6");
+        kernel.set_bounds(limits, &[], Span::from_secs(600)).expect("bounds");
+        let total = per_ack(what, "bound_received", "bound_received", &before, || {
+            let mut flow = Flow::idle(&net.a, &net.b, B4);
+            std::mem::swap(&mut flow.sender, &mut flow.receiver);
+            flow.send();
+            std::thread::sleep(2 * TRANSFER);
+        });
+        checks.check("at most 600 ns per segment", total <= 600.0);
     }
 }
 

@@ -57,8 +57,8 @@ keys! {
         /// *fixed* Beside that, the upper limit of the whole host's pacing rate in Mb/s of payload, split over its busy
         /// connections, of which each gets 0.032 at least. With it a connection is paced, whatever its stack and its law.
         bound_pacing_mbps: Option<f64> = number(LEAST_PACING_RATE.as_mbps(), 1e5), Absent;
-        /// *fixed* Beside that, the upper limit of what the whole host lets others send to it, in full segments, split over the
-        /// connections that receive: the greatest window that each advertises, two segments at least.
+        /// *fixed* Likewise of the windows that the whole host advertises, in full segments, split over the connections that
+        /// receive, of which each gets two at least.
         bound_receive_segments: Option<u32> = integer::<u32>(2, 1_000_000), Absent;
         /// The lower limit of each connection's window in segments, and the floor under every upper limit.
         minimum_segments: u32 = integer(1, 65_535), 1;
