@@ -69,7 +69,8 @@ fn the_template_gives_the_bytes_of_fixed() {
 #[test]
 fn the_common_rate_leaves_room_for_downloads_and_keeps_the_queue_short() {
     let run = |settings: &[&str]| {
-        let mut command = lasthop(&["run", "scenarios/both-ways-ac.toml", "--json", "--set", "access.standard=802.11n"]);
+        let mut command =
+            lasthop(&["run", "scenarios/both-ways-ac.toml", "--json", "--set", "access.standard=802.11n"]);
         command.args(["--set", "access.queue_packets=1000"]);
         settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
         let output = command.output().expect("the command starts");
