@@ -32,7 +32,7 @@ pub(crate) struct StudyArguments {
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// List the studies, and run none
-    #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "overrides", "out", "jobs", "plan", "shard"])]
+    #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "overrides", "out", "jobs", "plan", "print", "shard"])]
     list: bool,
     /// The folder of the studies
     #[arg(long, value_name = "DIR", default_value = STUDIES)]
@@ -62,6 +62,9 @@ pub(crate) struct StudyArguments {
     /// Only say how many runs there are, how many are stored, and how long the others take
     #[arg(long, conflicts_with = "out")]
     plan: bool,
+    /// Only print the scenario of one point, such as 'ARF, n=10', as a file for `lasthop run`; of several seeds the first
+    #[arg(long, value_name = "POINT", conflicts_with_all = ["out", "json", "plan", "shard"])]
+    print: Option<String>,
     /// Do the I-th of N parts of the runs, store them, and judge nothing; see `lasthop study merge`
     #[arg(long, value_name = "I/N", value_parser = Part::parse, conflicts_with_all = ["out", "json", "no_store"])]
     shard: Option<Part>,
@@ -151,6 +154,9 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
         let point = if run.label.is_empty() { "its scenario".to_owned() } else { format!("the point {}", run.label) };
         (runner.check)(&run.scenario, hosts).with_context(|| format!("{point} cannot be run"))?;
     }
+    if let Some(point) = &arguments.print {
+        return print(&study, &planned, point);
+    }
     tell_ineffective(&study.ineffective_keys(&planned));
     let scenarios = planned.iter().map(|run| &run.scenario).collect();
     tell_of_short_warmups(planned.iter().map(|run| &run.scenario));
@@ -178,6 +184,21 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     kept?;
     tell_what_failed(&result);
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Prints the scenario of the point with this label.
+fn print(study: &Study, planned: &[PlannedRun], point: &str) -> Result<ExitCode> {
+    let Some(run) = planned.iter().find(|run| run.label == point) else {
+        let labels: Vec<&str> = planned.iter().map(|run| run.label.as_str()).collect();
+        let near = lasthop_scenario::nearest_names(point, &labels, 1);
+        let meant = near.first().or(labels.first()).map_or(String::new(), |label| format!(", such as '{label}'"));
+        bail!("{} has no point '{point}'; accepted: a value of each axis{meant}", study.name);
+    };
+    if run.searched {
+        bail!("'{point}' is found by search: its value is in study.json, and --set gives it to another case");
+    }
+    say(&run.scenario.to_toml())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn in_words(error: RunError<anyhow::Error>, stored: &StoredRuns) -> anyhow::Error {

@@ -19,7 +19,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("scenario", &["keys", "laws", "network", "policy", "tcp", "units"]),
     ("measure", &["laws", "network", "policy", "scenario", "units"]),
     ("sim", &["laws", "measure", "network", "peers", "policy", "scenario", "tcp", "units"]),
-    ("study", &["keys", "measure", "scenario", "units"]),
+    ("study", &["keys", "measure", "network", "scenario", "units"]),
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
     ("agent", &["external", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),

@@ -18,6 +18,7 @@ pub mod series_file;
 pub mod tables;
 
 mod cells;
+mod distributions;
 mod error;
 mod figures;
 mod html;

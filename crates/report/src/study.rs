@@ -1,6 +1,7 @@
 //! A study in tables, on the page and in `points.csv`.
 
 use crate::cells::{self, Cell};
+use crate::distributions;
 use crate::figures::{self, Figure};
 use crate::html;
 use crate::tables::table;
@@ -56,10 +57,16 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
     }
     for claim in study.claims.iter().filter(|claim| !claim.cells.is_empty()) {
         let _ = writeln!(text, "\n{}: {}", claim_name(claim), cells_met(claim));
+        if distributions::is_of_scenarios(claim, study) {
+            continue;
+        }
         let (heads, rows) = failing(claim);
         if !rows.is_empty() {
             let _ = writeln!(text, "{}", table(&heads, &rows));
         }
+    }
+    for (title, heads, rows) in distributions::tables(study) {
+        let _ = writeln!(text, "\n{title}\n{}", table(&heads, &rows));
     }
     for claim in &study.claims {
         if let Some(problem) = &claim.problem {
@@ -90,6 +97,7 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
             "invalid_reasons": study.invalid_reasons,
             "passed": study.passed,
             "outcome": outcome(study),
+            "distributions": distributions::tables(study).map(distribution_in_page).collect::<Vec<_>>(),
             "figures": figures,
             "searches": searches(study),
             "matrices": matrices.collect::<Vec<_>>(),
@@ -404,12 +412,20 @@ fn verdict(claim: &ClaimResult) -> String {
     }
 }
 
+fn distribution_in_page((title, heads, rows): distributions::Titled) -> Value {
+    json!({ "title": title, "heads": heads, "rows": rows })
+}
+
 /// The number of cells that meet every condition, in a sentence.
 fn cells_met(claim: &ClaimResult) -> String {
     let met = claim.cells.iter().filter(|cell| cell.met).count();
     let all = claim.cells.len();
+    let left_out = match claim.left_out {
+        0 => String::new(),
+        left_out => format!(" ({left_out} others are left out)"),
+    };
     let others = if met < all { "; the others" } else { "" };
-    format!("{met} of {all} cells meet every condition{others}")
+    format!("{met} of {all} cells{left_out} meet every condition{others}")
 }
 
 /// The cells that fail a condition: a row for each, with all its numbers.
@@ -481,7 +497,7 @@ fn with_interval(number: f64, interval: Option<Interval>) -> String {
 }
 
 /// A number with about four significant digits, or all digits of a larger whole part.
-fn figure(number: f64) -> String {
+pub(crate) fn figure(number: f64) -> String {
     let digits = match number.abs() {
         0.0 => return "0".to_owned(),
         magnitude if magnitude >= 1_000.0 => 0,

@@ -395,5 +395,9 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
         };
         hosts.push(HostBlock { count, kind, flows });
     }
+    if host_count == 0 {
+        let count = blocks.index(0).key(key!(HostKeys, count));
+        return Err(document.error(&count, "leaves no host in the whole scenario", "a number above 0 in some block"));
+    }
     Ok(hosts)
 }

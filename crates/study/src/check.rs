@@ -45,8 +45,10 @@ pub(crate) fn check_claims(
         let path = Path::default().key("claims").index(index);
         let (dimensions, expressions): (Vec<usize>, Vec<(Path, &Formula)>) = match &claim.value {
             ClaimedNumber::Expression(value) => (claim.each.clone(), vec![(path.key("value"), value)]),
-            ClaimedNumber::Share { cells, conditions } => {
-                (claim.each.iter().chain(cells).copied().collect(), expressions(&path, conditions))
+            ClaimedNumber::Share { cells, among, conditions } => {
+                let mut all = expressions(&path.key("among"), among);
+                all.extend(expressions(&path.key("conditions"), conditions));
+                (claim.each.iter().chain(cells).copied().collect(), all)
             }
         };
         for levels in space.combinations(&claim.selection, &dimensions) {
@@ -69,7 +71,7 @@ pub(crate) fn check_searches(
     for (case, search) in searches.iter().enumerate().filter_map(|(case, search)| Some((case, search.as_ref()?))) {
         let path = Path::default().key("cases").index(case).key("search");
         let mut all = vec![(path.key("maximise"), &search.maximise)];
-        all.extend(expressions(&path, &search.conditions));
+        all.extend(expressions(&path.key("conditions"), &search.conditions));
         let this_case = fixed(&space.everything(), &[0], &[case]);
         for point in space.select(&this_case) {
             let look = kept.clone();
@@ -88,9 +90,9 @@ pub(crate) fn check_searches(
     Ok(())
 }
 
-/// The expressions of conditions, each with its place.
+/// The expressions of the conditions in the list at `path`, each with its place.
 fn expressions<'a>(path: &Path, conditions: &'a [Condition]) -> Vec<(Path, &'a Formula)> {
-    let place = |index: usize| path.key("conditions").index(index).key("value");
+    let place = |index: usize| path.index(index).key("value");
     conditions.iter().enumerate().map(|(index, condition)| (place(index), &condition.value)).collect()
 }
 

@@ -38,6 +38,9 @@ keys! {
         /// With how many seeds each point runs, counted from the scenario's; `--seeds` changes it. With one there are no confidence
         /// intervals.
         seeds: u64 = integer(1, 1_000), 5;
+        /// How many scenarios are drawn, by the blocks `[[draw]]`; must be there with them. To figures and claims they are an axis
+        /// called `scenario`, with the values 1, 2 and so on.
+        scenarios: Option<u64> = integer::<u64>(1, 5_000), Absent;
         /// What runs it: simulated hosts in virtual time, or this machine's own TCP in real time; `--hosts` changes it.
         hosts: HostsKind = choice(&[("simulated", HostsKind::Simulated), ("kernel", HostsKind::Kernel)]), "simulated";
         /// What else to keep of each point, beside what the figures and claims look at.
@@ -45,6 +48,8 @@ keys! {
         tables {
             /// What varies, one block for each axis; every combination is run.
             vary: Vec<VaryKeys>, Presence::IfGiven;
+            /// What is drawn at random for each scenario.
+            draw: Vec<DrawKeys>, Presence::IfGiven;
             /// What is set side by side: each case runs over all axes. To figures and claims they are an axis called `case`.
             cases: Vec<CaseKeys>, Presence::IfGiven;
             /// What to draw.
@@ -67,6 +72,31 @@ keys! {
         /// What figures and claims call the values.
         labels: Option<Vec<Value>> = list("a list with a text or a number for each of the values"),
             derived("the values; with several keys, those of the first", |_| None);
+    }
+
+    /// `[[draw]]`.
+    pub(crate) struct DrawKeys {
+        /// What other draws call it. Its random numbers depend on this name and on the number of the scenario alone.
+        name: String = axis(), Required;
+        /// What gets the value that is drawn: all of several keys get the same. Without it, only other draws look at it.
+        key: Option<Vec<String>> = names("a key of a scenario, such as path.rtt_ms, or a list of keys"), Absent;
+        /// What is drawn from; one of `values`, `uniform` and `log_uniform` must be there.
+        values: Option<Vec<Value>> = list("a list of at least one value"), Absent;
+        /// How often each of the values is drawn, relative to the others.
+        weights: Option<Vec<f64>> = numbers("a list with a number from 0 for each of the values, one above 0"),
+            derived("all the same", |_| None);
+        /// A range: every number of it is as likely as any other.
+        uniform: Option<(f64, f64)> = span("a list [from, to] of two numbers"), Absent;
+        /// A range: every ratio of it is as likely, so that half of [1, 100] is below 10.
+        log_uniform: Option<(f64, f64)> = span("a list [from, to] of two numbers above 0"), Absent;
+        /// A number of a range is rounded to this many decimals; with 0 it is a whole number.
+        decimals: u8 = integer(0, 6), 3;
+        /// With which probability it is drawn at all; else its keys keep the values of the scenario.
+        chance: f64 = number(0.0, 1.0), 1.0;
+        /// The draws before it, each with the value or a list of the values with which this one is drawn. Of several draws for
+        /// one key the last one that is drawn counts.
+        when: Option<Table> = table("names of draws before it, each with a value or a list of values, such as { standard = \"802.11n\" }"),
+            derived("always", |_| None);
     }
 
     /// `[[cases]]`.
@@ -173,6 +203,8 @@ keys! {
         /// claim.
         required: bool = flag(), false;
         tables {
+            /// Which cells are looked at: those that meet all of it. The number of those that are left out is told.
+            among: Vec<ConditionKeys>, Presence::IfGiven;
             /// What a cell must meet, all of it, to count. The claim's number is the share of the cells that do, and those that do
             /// not are told.
             conditions: Vec<ConditionKeys>, Presence::IfGiven;
@@ -200,6 +232,24 @@ fn end(accepted: &'static str) -> Takes<End> {
         Value::Integer(number) => Ok((*number as f64, true)),
         Value::Float(number) if number.is_finite() => Ok((*number, false)),
         value => Err(wrong_type(value)),
+    })
+}
+
+/// Numbers, each finite.
+fn numbers(accepted: &'static str) -> Takes<Vec<f64>> {
+    let number = |value: &Value| {
+        let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+        number.filter(|number| number.is_finite()).ok_or_else(|| format!("{} is no such number", shown(value)))
+    };
+    other(accepted, move |value| value.as_array().ok_or_else(|| wrong_type(value))?.iter().map(number).collect())
+}
+
+/// Two numbers, the first below the second.
+fn span(accepted: &'static str) -> Takes<(f64, f64)> {
+    numbers(accepted).and_then(move |numbers| match numbers[..] {
+        [from, to] if from < to => Ok((from, to)),
+        [from, to] => Err(Problem::new(format!("{from} is not below {to}"), accepted)),
+        _ => Err(Problem::new(format!("it has {} numbers", numbers.len()), accepted)),
     })
 }
 

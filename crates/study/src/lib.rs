@@ -24,6 +24,7 @@ pub mod store;
 
 mod check;
 mod compare;
+mod draw;
 mod expression;
 mod formula;
 mod keys;
@@ -94,6 +95,8 @@ pub struct Study {
     settings: Vec<Vec<Vec<Setting>>>,
     /// The overrides of each case; empty without cases.
     searches: Vec<Option<Search>>,
+    /// The dimension of the drawn scenarios, if any.
+    drawn: Option<usize>,
     space: Arc<Space>,
     /// The measures kept of each point.
     measures: Vec<Measure>,
@@ -172,6 +175,8 @@ pub enum ClaimedNumber {
     Share {
         /// Dimensions; every combination of their values is a cell.
         cells: Vec<usize>,
+        /// What a cell must meet to be looked at; none for all cells.
+        among: Vec<Condition>,
         /// At least one.
         conditions: Vec<Condition>,
     },
@@ -223,6 +228,11 @@ impl Study {
     /// Whether a case is found by search.
     pub fn is_searched(&self) -> bool {
         self.searches.iter().any(Option::is_some)
+    }
+
+    /// The number of drawn scenarios; `None` if nothing is drawn.
+    pub fn scenarios(&self) -> Option<usize> {
+        self.drawn.map(|dimension| self.space.dimensions[dimension].levels.len())
     }
 
     /// The number of points. Each runs with each seed.

@@ -3,14 +3,15 @@
 //! ```text
 //! rtt_ms.mean                             a number in a table
 //! flows.goodput_mbps                      a list: the goodput of each flow
-//! flows(direction="up", block=1)          those flows only: each argument compares a field with a word or a number
+//! flows(direction="up", block=1)          those flows only: each argument compares a field with a word or a number, or
+//! flows(block=[0, 2])                     with a list of them, any of which will do
 //! policies.hosts[0].terminals_max         of one element, counted from 0
 //! ```
 //!
 //! Every part with a host also has the field `block`: the index of its `[[hosts]]` block.
 
 use crate::problem::Problem;
-use minijinja::value::{Enumerator, Kwargs, Object, ObjectRepr, Value};
+use minijinja::value::{Enumerator, Kwargs, Object, ObjectRepr, Value, ValueKind};
 use minijinja::{Error, State};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -138,7 +139,11 @@ impl Part {
                 self.check_field(name)?;
             } else {
                 let field = |pointer: &String| self.of.value.pointer(&format!("{pointer}/{name}")).and_then(plain);
-                part.at.retain(|pointer| field(pointer).as_ref() == Some(&value));
+                let any: Vec<Value> = match value.kind() {
+                    ValueKind::Seq => value.try_iter().into_iter().flatten().collect(),
+                    _ => vec![value],
+                };
+                part.at.retain(|pointer| field(pointer).is_some_and(|field| any.contains(&field)));
             }
         }
         Ok(part.into_value())

@@ -138,12 +138,11 @@ impl Study {
         let at = self.space.coordinates(point);
         let levels = self.space.levels_at(point);
         let tried = tried.map(|(search, value)| search.setting(value));
-        let settings: Vec<&Setting> = self
-            .set
-            .iter()
-            .chain(self.settings.iter().zip(levels).flat_map(|(dimension, level)| &dimension[level]))
-            .chain(&tried)
-            .collect();
+        let of = |dimension: usize| &self.settings[dimension][levels[dimension]];
+        // What is drawn comes first: cases and axes change it.
+        let others = (0..levels.len()).filter(|dimension| Some(*dimension) != self.drawn);
+        let settings: Vec<&Setting> =
+            self.set.iter().chain(self.drawn.into_iter().chain(others).flat_map(of)).chain(&tried).collect();
         let mut changes: Vec<Override> = settings.iter().map(|setting| setting.change.clone()).collect();
         changes.extend(self.overrides.iter().cloned());
         changes.push(Override::seed(seed));

@@ -38,6 +38,9 @@ pub struct StudyResult {
     /// The build of lasthop that wrote this.
     #[serde(flatten)]
     pub build: Build,
+    /// The number of drawn scenarios; omitted if nothing is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenarios: Option<usize>,
     /// The seeds of each point.
     pub seeds: Vec<u64>,
     /// The axes, the cases first; the last changes fastest.
@@ -185,6 +188,7 @@ impl StudyResult {
             scenario: scenario.to_json(),
             hosts_kind,
             build,
+            scenarios: study.scenarios(),
             seeds: of_point[0].iter().map(|run| run.seed).collect(),
             axes: study.space.dimensions.iter().map(axis).collect(),
             points: of_point.iter().enumerate().map(point).collect(),

@@ -3,9 +3,12 @@
 use crate::formula::Formula;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use toml::Value;
 
 /// The name of the cases among the axes.
 pub(crate) const CASE: &str = "case";
+/// The name of the drawn scenarios among the axes.
+pub(crate) const SCENARIO: &str = "scenario";
 
 /// A value of an axis, under its name in figures and claims.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,6 +115,16 @@ pub(crate) fn titled(space: &Space, coordinates: &[Coordinate], words: Words) ->
 }
 
 impl Level {
+    /// The level of this value.
+    pub(crate) fn of(value: &Value) -> Self {
+        match value {
+            Value::Integer(number) => Self::Number(*number as f64),
+            Value::Float(number) => Self::Number(*number),
+            Value::String(text) => Self::Text(text.clone()),
+            other => Self::Text(other.to_string()),
+        }
+    }
+
     /// Whether the two values are equal, up to rounding.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {

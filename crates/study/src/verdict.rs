@@ -8,6 +8,7 @@ use crate::problem::Problem;
 use crate::space::{Coordinate, Selection, Space, fixed, joined};
 use crate::statistics::Interval;
 use crate::{Claim, ClaimedNumber, Condition};
+use lasthop_scenario::is_zero;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -64,9 +65,15 @@ pub struct ClaimResult {
     /// The conditions on a cell; empty if the number is an expression's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionResult>,
-    /// Every cell, in the order of the axes.
+    /// Every cell that is looked at, in the order of the axes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<CellResult>,
+    /// What a cell must meet to be looked at; empty for all cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub among: Vec<ConditionResult>,
+    /// The number of cells that are not looked at.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u64,
     /// The number that the source prints.
     pub paper: Option<f64>,
     /// The bounds.
@@ -183,16 +190,18 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
         let look = Look { space, measured, without };
         match &claim.value {
             ClaimedNumber::Expression(value) => {
-                look.evaluate(value, &selection).map(|number| (number, Vec::new())).map_err(|problem| problem.problem)
+                look.evaluate(value, &selection).map(|number| (number, Cells::default())).map_err(|no| no.problem)
             }
-            ClaimedNumber::Share { cells, conditions } => {
-                let cells = look.cells(cells, conditions, &selection);
-                let met = cells.iter().filter(|cell| cell.met).count();
-                Ok((met as f64 / cells.len() as f64, cells))
+            ClaimedNumber::Share { cells, among, conditions } => {
+                let cells = look.cells(cells, among, conditions, &selection);
+                match (cells.looked_at.iter().filter(|cell| cell.met).count(), cells.looked_at.len()) {
+                    (_, 0) => Err(format!("all {} cells are left out", cells.left_out)),
+                    (met, all) => Ok((met as f64 / all as f64, cells)),
+                }
             }
         }
     };
-    let (outcome, cells) = evaluate(None).map_or_else(|no| (Err(no), Vec::new()), |(ours, cells)| (Ok(ours), cells));
+    let (outcome, cells) = evaluate(None).map_or_else(|no| (Err(no), Cells::default()), |(ours, cells)| (Ok(ours), cells));
     let seeds = measured.seeds();
     let without = (0..seeds).map(|seed| evaluate(Some(seed)).ok().map(|(ours, _)| ours)).collect::<Option<Vec<f64>>>();
     let ci95 = match (&outcome, without) {
@@ -206,9 +215,9 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
         Verdict::DoesNotHold => interval.high < low || interval.low > high,
         Verdict::CannotBeJudged => false,
     });
-    let (value, conditions) = match &claim.value {
-        ClaimedNumber::Expression(value) => (value.to_string(), Vec::new()),
-        ClaimedNumber::Share { conditions, .. } => (String::new(), conditions.iter().map(told).collect()),
+    let (value, among, conditions) = match &claim.value {
+        ClaimedNumber::Expression(value) => (value.to_string(), &[][..], &[][..]),
+        ClaimedNumber::Share { among, conditions, .. } => (String::new(), &among[..], &conditions[..]),
     };
     ClaimResult {
         id: claim.id.clone(),
@@ -217,8 +226,10 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
         reading: claim.reading.clone(),
         at: space.coordinates_of(point, &claim.each),
         value,
-        conditions,
-        cells,
+        conditions: conditions.iter().map(told).collect(),
+        cells: cells.looked_at,
+        among: among.iter().map(told).collect(),
+        left_out: cells.left_out,
         paper: claim.paper,
         criterion: claim.criterion,
         required: claim.required,
@@ -235,6 +246,13 @@ fn told(condition: &Condition) -> ConditionResult {
     ConditionResult { label: label.clone(), value: value.to_string(), criterion: *criterion }
 }
 
+/// The cells of a claim.
+#[derive(Default)]
+struct Cells {
+    looked_at: Vec<CellResult>,
+    left_out: u64,
+}
+
 /// Expressions over the means of all seeds, or of all but one.
 struct Look<'a> {
     space: &'a Arc<Space>,
@@ -249,14 +267,26 @@ impl Look<'_> {
         formula.evaluate(&Scope { space: Arc::clone(self.space), selection: selection.clone(), figures })
     }
 
-    /// Every combination of the values of these dimensions, with the number of each condition.
-    fn cells(&self, dimensions: &[usize], conditions: &[Condition], selection: &Selection) -> Vec<CellResult> {
-        let cell = |levels: Vec<usize>| {
+    /// Every combination of the values of these dimensions that meets `among`, with the number of each condition.
+    fn cells(
+        &self,
+        dimensions: &[usize],
+        among: &[Condition],
+        conditions: &[Condition],
+        selection: &Selection,
+    ) -> Cells {
+        let mut cells = Cells::default();
+        for levels in self.space.combinations(selection, dimensions) {
             let selection = fixed(selection, dimensions, &levels);
-            let (numbers, met) = met(conditions, |formula| self.evaluate(formula, &selection).ok());
+            let number = |formula: &Formula| self.evaluate(formula, &selection).ok();
+            if !met(among, number).1 {
+                cells.left_out += 1;
+                continue;
+            }
+            let (numbers, met) = met(conditions, number);
             let point = self.space.select(&selection).first().copied().unwrap_or(0);
-            CellResult { at: self.space.coordinates_of(point, dimensions), numbers, met }
-        };
-        self.space.combinations(selection, dimensions).into_iter().map(cell).collect()
+            cells.looked_at.push(CellResult { at: self.space.coordinates_of(point, dimensions), numbers, met });
+        }
+        cells
     }
 }

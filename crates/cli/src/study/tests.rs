@@ -47,6 +47,7 @@ fn arguments(folder: &Path, name: Option<&str>, jobs: usize) -> StudyArguments {
     StudyArguments {
         command: None,
         plan: false,
+        print: None,
         shard: None,
         store: StoreArguments { no_store: true, ..StoreArguments::default() },
         overrides: Vec::new(),

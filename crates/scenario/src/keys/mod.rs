@@ -258,8 +258,8 @@ keys! {
         /// What tables call them: "laptop" is laptop, or laptop-1, laptop-2 and so on if `count` is above 1. Different from other
         /// blocks' names; without it, hosts have numbers.
         name: Option<String> = host_name(), Absent;
-        /// How many hosts are of this kind. All blocks together make at most 250 hosts.
-        count: usize = integer(1, 250), 1;
+        /// How many hosts are of this kind; 0 leaves the block out. All blocks together make 1 to 250 hosts.
+        count: usize = integer(0, 250), 1;
         /// The stack's defaults: "2012" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the
         /// papers; "modern" is Linux today.
         era: Era = choice(Era::WORDS), "2012";

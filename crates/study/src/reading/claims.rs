@@ -40,9 +40,14 @@ fn claimed_number(
     each: &[usize],
 ) -> Result<ClaimedNumber, DocumentError> {
     let fail = |key: &str, problem: String| Err(document.refuse::<ClaimKeys>(here, key, problem));
-    let conditions = conditions(document, std::mem::take(&mut keys.conditions), here)?;
+    let among = conditions(document, std::mem::take(&mut keys.among), &here.key(key!(ClaimKeys, among)))?;
+    let conditions =
+        conditions(document, std::mem::take(&mut keys.conditions), &here.key(key!(ClaimKeys, conditions)))?;
     let cells = dimensions(document, &here.key(key!(ClaimKeys, cells)), space, keys.cells.take())?;
     match (keys.value.take(), &cells) {
+        _ if conditions.is_empty() && !among.is_empty() => {
+            return fail(key!(ClaimKeys, among), "there are no conditions for the cells to meet".to_owned());
+        }
         (_, Some(_)) if conditions.is_empty() => {
             return fail(key!(ClaimKeys, cells), "there are no conditions for them to meet".to_owned());
         }
@@ -61,7 +66,7 @@ fn claimed_number(
     if let Some(twice) = cells.iter().find(|of| each.contains(of)) {
         return fail(key!(ClaimKeys, cells), format!("{} is in each as well", space.dimensions[*twice].name));
     }
-    Ok(ClaimedNumber::Share { cells, conditions })
+    Ok(ClaimedNumber::Share { cells, among, conditions })
 }
 
 /// Reads the search of a case.
@@ -80,16 +85,16 @@ pub(super) fn search(document: &Document, keys: SearchKeys, here: &Path) -> Resu
     }
     // Checks only that the key exists. The first point tells whether the scenario has it.
     setting(document, &here.key(key!(SearchKeys, key)), &key, &Value::Integer(1))?;
-    let conditions = self::conditions(document, conditions, here)?;
+    let conditions = self::conditions(document, conditions, &here.key(key!(SearchKeys, conditions)))?;
     let (line, path) = (document.line_of(here).1, here.to_string());
     Ok(Search { key, from, to, whole, precision, maximise, conditions, line, path })
 }
 
-/// Reads the conditions in the table `around`, which must hold together.
-fn conditions(document: &Document, blocks: Vec<ConditionKeys>, around: &Path) -> Result<Vec<Condition>, DocumentError> {
+/// Reads the conditions in the list at `list`, which must hold together.
+fn conditions(document: &Document, blocks: Vec<ConditionKeys>, list: &Path) -> Result<Vec<Condition>, DocumentError> {
     let mut conditions: Vec<Condition> = Vec::new();
     for (index, keys) in blocks.into_iter().enumerate() {
-        let here = around.key(key!(ClaimKeys, conditions)).index(index);
+        let here = list.index(index);
         let label = keys.label.unwrap_or_else(|| keys.value.to_string());
         if conditions.iter().any(|other| other.label == label) {
             let problem = format!("\"{label}\" stands twice");

@@ -1,7 +1,7 @@
 //! Reads figures and their references.
 
 use super::measure;
-use super::space::{dimension, level_of, selection};
+use super::space::{dimension, selection};
 use crate::Figure;
 use crate::expression::reference_at;
 use crate::keys::{self, FigureKeys, ReferenceKeys};
@@ -124,7 +124,7 @@ fn reference_points(
     for (index, point) in points.iter().enumerate() {
         let fail = |problem: String, accepted: &str| Err(document.error(&list.index(index), problem, accepted));
         let pair = match point.as_array().map(Vec::as_slice) {
-            Some([x, y]) => as_number(y).map(|y| (level_of(x), y)),
+            Some([x, y]) => as_number(y).map(|y| (Level::of(x), y)),
             _ => None,
         };
         let Some((x, y)) = pair else {

@@ -1,6 +1,7 @@
 //! Reads the text of a study into a [`Study`].
 
 mod claims;
+mod draws;
 mod figures;
 mod space;
 
@@ -10,6 +11,7 @@ use crate::measure::Measure;
 use crate::space::Space;
 use crate::{Base, Study, StudyError};
 use claims::claims;
+use draws::draws;
 use figures::figures;
 use lasthop_keys::{Document, DocumentError, Keys as _, Path, Problem, Section, key, wrong_type};
 use space::{axes, cases, flat_settings};
@@ -52,6 +54,7 @@ impl Study {
         let mut space = Space::default();
         let mut settings = Vec::new();
         let searches = cases(&document, keys.cases, &mut space, &mut settings)?;
+        let drawn = draws(&document, keys.scenarios, keys.draw, &mut space, &mut settings)?;
         axes(&document, keys.vary, &mut space, &mut settings)?;
         let figures = figures(&document, keys.figures, &mut space)?;
         let claims = claims(&document, keys.claims, &space)?;
@@ -91,6 +94,7 @@ impl Study {
             base,
             settings,
             searches,
+            drawn,
             space,
             measures,
         };

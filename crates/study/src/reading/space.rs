@@ -10,7 +10,7 @@ use lasthop_scenario::Override;
 use toml::{Table, Value};
 
 /// The maximum number of points. A mistake in a list of values must not exhaust the memory.
-const MOST_POINTS: usize = 10_000;
+pub(super) const MOST_POINTS: usize = 10_000;
 
 pub(super) fn cases(
     document: &Document,
@@ -97,7 +97,7 @@ fn levels(document: &Document, axis: &VaryKeys, here: &Path) -> Result<Vec<Level
     };
     let mut levels: Vec<Level> = Vec::new();
     for value in named {
-        let level = level_of(value);
+        let level = Level::of(value);
         let fine = match &level {
             Level::Number(number) => number.is_finite(),
             Level::Text(text) => (1..=60).contains(&text.chars().count()),
@@ -112,15 +112,6 @@ fn levels(document: &Document, axis: &VaryKeys, here: &Path) -> Result<Vec<Level
         levels.push(level);
     }
     Ok(levels)
-}
-
-pub(super) fn level_of(value: &Value) -> Level {
-    match value {
-        Value::Integer(number) => Level::Number(*number as f64),
-        Value::Float(number) => Level::Number(*number),
-        Value::String(text) => Level::Text(text.clone()),
-        other => Level::Text(other.to_string()),
-    }
 }
 
 /// Flattens the tables of `[set]` at `path`: `path.rtt_ms = 4`, `"hosts.*.era" = "modern"`.
@@ -181,7 +172,7 @@ pub(super) fn selection(
         }
         let level = |value: &Value| {
             let problem = || format!("{name} never has the value {}", shown(value));
-            dimension.level(&level_of(value)).ok_or_else(|| document.error(path, problem(), dimension.said()))
+            dimension.level(&Level::of(value)).ok_or_else(|| document.error(path, problem(), dimension.said()))
         };
         selection[of] = Some(values.iter().map(level).collect::<Result<_, _>>()?);
     }
