@@ -35,7 +35,10 @@ pub(crate) fn tables(study: &StudyResult) -> impl Iterator<Item = Titled> {
     let heads = ["of every scenario", "scenarios", "left out", "none"].into_iter();
     let heads = heads.chain(QUANTILES.map(|(_, name)| name)).map(str::to_owned).collect();
     let rows: Vec<Vec<Cell>> = distributions.iter().map(Distribution::row).collect();
-    let title = format!("Distributions over the scenarios 1 to {}", study.scenarios.unwrap_or(0));
+    let title = format!(
+        "Distributions over the scenarios 1 to {}; the number of a scenario is the seed of its draws",
+        study.scenarios.unwrap_or(0)
+    );
     let all = (!rows.is_empty()).then_some((title, heads, rows));
     let worst = distributions.iter().map(|distribution| distribution.worst(study)).collect::<Vec<_>>();
     all.into_iter().chain(worst)

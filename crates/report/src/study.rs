@@ -56,8 +56,11 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
         }
     }
     for claim in study.claims.iter().filter(|claim| !claim.cells.is_empty()) {
-        let _ = writeln!(text, "\n{}: {}", claim_name(claim), cells_met(claim));
-        if distributions::is_of_scenarios(claim, study) {
+        // The worst of many scenarios stand below.
+        let is_of_scenarios = distributions::is_of_scenarios(claim, study);
+        let others = if is_of_scenarios { "" } else { "; the others" };
+        let _ = writeln!(text, "\n{}: {}", claim_name(claim), cells_met(claim, others));
+        if is_of_scenarios {
             continue;
         }
         let (heads, rows) = failing(claim);
@@ -136,7 +139,7 @@ fn claim_in_page(claim: &ClaimResult, study: &StudyResult) -> Value {
     let failing = |place: &ClaimResult| {
         let (heads, rows) = failing(place);
         let at = if place.at.is_empty() { String::new() } else { format!("{}: ", place.place()) };
-        json!({ "met": format!("{at}{}", cells_met(place)), "heads": heads, "rows": rows })
+        json!({ "met": format!("{at}{}", cells_met(place, "; the others")), "heads": heads, "rows": rows })
     };
     json!({
         "text": claim.text,
@@ -416,15 +419,15 @@ fn distribution_in_page((title, heads, rows): distributions::Titled) -> Value {
     json!({ "title": title, "heads": heads, "rows": rows })
 }
 
-/// The number of cells that meet every condition, in a sentence.
-fn cells_met(claim: &ClaimResult) -> String {
+/// The number of cells that meet every condition, in a sentence; `others` announces those that do not.
+fn cells_met(claim: &ClaimResult, others: &str) -> String {
     let met = claim.cells.iter().filter(|cell| cell.met).count();
     let all = claim.cells.len();
     let left_out = match claim.left_out {
         0 => String::new(),
         left_out => format!(" ({left_out} others are left out)"),
     };
-    let others = if met < all { "; the others" } else { "" };
+    let others = if met < all { others } else { "" };
     format!("{met} of {all} cells{left_out} meet every condition{others}")
 }
 

@@ -6,7 +6,7 @@ use crate::formula::Formula;
 use crate::measure::Measure;
 use crate::problem::Kind;
 use crate::search::Search;
-use crate::space::{Space, fixed};
+use crate::space::{SCENARIO, Space, fixed};
 use crate::{Claim, ClaimedNumber, Condition};
 use lasthop_keys::{Document, DocumentError, Path};
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,11 @@ pub(crate) fn check_claims(
                 (claim.each.iter().chain(cells).copied().collect(), all)
             }
         };
-        for levels in space.combinations(&claim.selection, &dimensions) {
+        // The scenarios that are drawn differ in no name: the first stands for all.
+        let drawn = dimensions.iter().position(|of| space.dimensions[*of].name == SCENARIO);
+        let all = space.combinations(&claim.selection, &dimensions);
+        let first = all.first().cloned().unwrap_or_default();
+        for levels in all.into_iter().filter(|levels| drawn.is_none_or(|at| levels[at] == first[at])) {
             let selection = fixed(&claim.selection, &dimensions, &levels);
             let scope = Scope { space: Arc::clone(space), selection, figures: Arc::clone(&figures) };
             check_expressions(document, &expressions, &scope)?;

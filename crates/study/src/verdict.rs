@@ -201,7 +201,8 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
             }
         }
     };
-    let (outcome, cells) = evaluate(None).map_or_else(|no| (Err(no), Cells::default()), |(ours, cells)| (Ok(ours), cells));
+    let (outcome, cells) =
+        evaluate(None).map_or_else(|no| (Err(no), Cells::default()), |(ours, cells)| (Ok(ours), cells));
     let seeds = measured.seeds();
     let without = (0..seeds).map(|seed| evaluate(Some(seed)).ok().map(|(ours, _)| ours)).collect::<Option<Vec<f64>>>();
     let ci95 = match (&outcome, without) {

@@ -6,6 +6,7 @@ use crate::draw::{Draw, From, drawn};
 use crate::keys::{DrawKeys, StudyKeys};
 use crate::space::{Dimension, Level, SCENARIO, Space};
 use lasthop_keys::{Document, DocumentError, Path, key, shown};
+use lasthop_scenario::Override;
 use toml::Value;
 
 /// Adds the axis of the drawn scenarios; `None` if nothing is drawn.
@@ -17,9 +18,8 @@ pub(super) fn draws(
     settings: &mut Vec<Vec<Vec<Setting>>>,
 ) -> Result<Option<usize>, DocumentError> {
     let list = Path::top(key!(StudyKeys, draw));
-    let fail = |problem: String| {
-        Err(document.refuse::<StudyKeys>(&Path::default(), key!(StudyKeys, scenarios), problem))
-    };
+    let fail =
+        |problem: String| Err(document.refuse::<StudyKeys>(&Path::default(), key!(StudyKeys, scenarios), problem));
     let scenarios = match (scenarios, blocks.is_empty()) {
         (None, true) => return Ok(None),
         (Some(_), true) => return fail("there is no block [[draw]]".to_owned()),
@@ -35,19 +35,24 @@ pub(super) fn draws(
         let draw = draw(document, &list.index(index), keys, &draws)?;
         draws.push(draw);
     }
-    let mut of_scenarios = Vec::new();
-    for scenario in 1..=scenarios {
-        let mut of_scenario = Vec::new();
-        for (index, (draw, value)) in draws.iter().zip(drawn(&draws, scenario)).enumerate() {
-            let here = list.index(index).key(key!(DrawKeys, key));
-            for key in value.is_some().then_some(&draw.keys).into_iter().flatten() {
-                let value = value.as_ref().expect("it is some");
-                of_scenario.push(setting(document, &here, key, value)?);
-            }
-        }
-        of_scenarios.push(of_scenario);
+    // The place of each key, which checks that there is such a key.
+    let mut places: Vec<Vec<Setting>> = Vec::new();
+    for (index, draw) in draws.iter().enumerate() {
+        let here = list.index(index).key(key!(DrawKeys, key));
+        let place = |key: &String| setting(document, &here, key, &Value::Integer(1));
+        places.push(draw.keys.iter().map(place).collect::<Result<_, _>>()?);
     }
-    settings.push(of_scenarios);
+    let of_scenario = |scenario| {
+        let values = drawn(&draws, scenario).into_iter().zip(&places);
+        let settings = values.filter_map(|(value, places)| Some((value?, places))).flat_map(|(value, places)| {
+            places.iter().map(move |place| Setting {
+                change: Override::of(&place.change.key(), &value).expect("the key was checked above"),
+                ..place.clone()
+            })
+        });
+        settings.collect()
+    };
+    settings.push((1..=scenarios).map(of_scenario).collect());
     let levels = (1..=scenarios).map(|scenario| Level::Number(scenario as f64)).collect();
     let mut keys: Vec<String> = draws.into_iter().flat_map(|draw| draw.keys).collect();
     keys.sort_unstable();
@@ -95,7 +100,8 @@ fn draw(document: &Document, here: &Path, keys: DrawKeys, before: &[Draw]) -> Re
         };
         let values: &[Value] = values.as_array().map_or_else(|| std::slice::from_ref(values), Vec::as_slice);
         if let From::Values(known) = &before[of].from
-            && let Some(never) = values.iter().find(|value| known.iter().all(|(of, _)| !Level::of(of).is(&Level::of(value))))
+            && let Some(never) =
+                values.iter().find(|value| known.iter().all(|(of, _)| !Level::of(of).is(&Level::of(value))))
         {
             let known: Vec<String> = known.iter().map(|(value, _)| shown(value)).collect();
             let problem = format!("{name} never has the value {}", shown(never));
