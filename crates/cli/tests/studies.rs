@@ -29,6 +29,7 @@ scenarios = 2
 seeds = 1
 [scenario]
 duration_s = 4
+warmup_s = 1
 [[scenario.hosts]]
 [[cases]]
 label = "none"
