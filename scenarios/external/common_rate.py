@@ -14,7 +14,8 @@ Every host keeps r, the payload rate that each host may have, uploads and downlo
 4. Control ends, for a while, where the queue does not fall (others fill it), or where the hosts together get less than
    without control.
 
-A connection with little to send is never bounded.
+An upload with little to send is never bounded. What is received is bulk from two full segments a tick on: no receiver
+sees what its sender has to send.
 """
 
 import json

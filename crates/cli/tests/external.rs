@@ -65,7 +65,8 @@ fn the_template_gives_the_bytes_of_fixed() {
     assert_eq!(nameless(&run(&external(&["python3", "scenarios/external/policy.py"]))), nameless(&run(&fixed)));
 }
 
-/// Five uploads and five downloads through one FIFO: without control the downloads starve (docs/models/policy-common-rate.md).
+/// Five uploads and five downloads through one FIFO: without control the downloads starve
+/// (docs/models/policy-common-rate.md).
 #[test]
 fn the_common_rate_leaves_room_for_downloads_and_keeps_the_queue_short() {
     let run = |settings: &[&str]| {

@@ -345,7 +345,8 @@ fn a_paced_bound_gives_the_same_goodput_to_simulated_and_kernel_hosts() {
     assert!(limits().count() > 0 && limits().all(|limit| limit == Some(1.0)));
 }
 
-/// Ten downloads, whose servers know nothing, held back by the windows that the hosts advertise: the same in both habitats.
+/// Ten downloads, whose servers know nothing, held back by the windows that the hosts advertise: the same in both
+/// habitats.
 #[test]
 fn a_bound_of_what_is_received_keeps_the_queue_of_simulated_and_kernel_hosts_alike() {
     if !can_run() {
@@ -482,7 +483,8 @@ fn todays_stack_is_not_slower_on_a_fast_wire() {
         fs::write(&file, text).expect("a file");
         Some(valid_run(&["run", &file.display().to_string(), "--json"])?.aggregate_goodput_mbps)
     };
-    // The machine itself is the limit here, and what it has left differs from run to run; a stack that is slower is so in each.
+    // The machine itself is the limit here, and what it has left differs from run to run; a stack that is slower is so
+    // in each.
     let mut pairs = Vec::new();
     for _ in 0..5 {
         let (Some(old), Some(modern)) = (goodput("2012"), goodput("modern")) else { return };

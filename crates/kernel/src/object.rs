@@ -178,7 +178,12 @@ pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
 /// Attaches a program to the packets that leave by an interface of the calling thread's network namespace.
 pub(crate) fn attach_leaving(program: &libbpf_rs::ProgramMut<'_>, interface_index: u32) -> libbpf_rs::Result<Link> {
     let index = i32::try_from(interface_index).map_err(|_| unexpected("an index has 31 bits"))?;
-    let options = libbpf_sys::bpf_tcx_opts { sz: size_of::<libbpf_sys::bpf_tcx_opts>() as u64, ..Default::default() };
+    // First: a program before ours that lets a packet pass would end the chain.
+    let options = libbpf_sys::bpf_tcx_opts {
+        sz: size_of::<libbpf_sys::bpf_tcx_opts>() as u64,
+        flags: libbpf_sys::BPF_F_BEFORE,
+        ..Default::default()
+    };
     let program = program.as_libbpf_object().as_ptr();
     // SAFETY: the program is loaded and lives as long as the call; libbpf reads `sz` bytes of `options`.
     #[allow(unsafe_code)]

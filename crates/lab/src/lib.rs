@@ -238,7 +238,8 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
-        if host.kind.tcp.delayed_ack.segments > 2 && !scenario.network().aggregates() {
+        let aggregates = host.kind.standard.map_or(scenario.network().aggregates(), |own| own.aggregates());
+        if host.kind.tcp.delayed_ack.segments > 2 && !aggregates {
             let value = host.kind.tcp.delayed_ack.segments;
             let what = format!(
                 "a stack with delayed_ack_segments = {value} (accepted: 1 or 2; any with 802.11n and later, whose \

@@ -36,7 +36,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracing::warn;
 
-/// The driver's ring of a station of 2012 of this standard behind this access, in packets. Where a transmission is one frame, two would
+/// The driver's ring of a station of 2012 of this standard behind this access, in packets. Where a transmission is one
+/// frame, two would
 /// suffice for the next frame to be ready at the end of the last; four also cover a slightly late loop. Where it is an
 /// aggregate, one is on the air and one is ready, as in ath9k (ATH_AGGR_MIN_QDEPTH).
 pub(crate) fn ring_packets(access: &AccessConfig, standard: Option<Standard>) -> usize {

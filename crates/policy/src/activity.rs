@@ -56,7 +56,8 @@ impl Activity {
 /// What arrives on one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reception {
-    received: Bytes,
+    /// `None` before the first sample: what had arrived by then may have arrived long ago.
+    received: Option<Bytes>,
     /// The last tick by which much had arrived.
     progress: Option<Time>,
 }
@@ -77,18 +78,20 @@ pub struct ReceptionSample {
 impl Reception {
     /// Full segments that must arrive between two ticks.
     pub const SEGMENTS: u64 = 2;
+    /// Twice the RTTs of ten seconds that occur. Longer ones contain the sender's own pauses.
+    const LONGEST_PATIENCE: Span = Span::from_secs(20);
     /// The full segment of a connection that does not tell its own: RFC 9293 §3.7.1's default.
     const DEFAULT_MSS_BYTES: u32 = 536;
 
     /// Takes a sample. Returns whether the connection is receiving.
     pub fn on_sample(&mut self, sample: ReceptionSample) -> bool {
         let mss_bytes = if sample.mss_bytes == 0 { Self::DEFAULT_MSS_BYTES } else { sample.mss_bytes };
-        let arrived = sample.received.get().saturating_sub(self.received.get());
-        self.received = sample.received;
+        let before = self.received.replace(sample.received).unwrap_or(sample.received);
+        let arrived = sample.received.get().saturating_sub(before.get());
         if arrived >= Self::SEGMENTS * u64::from(mss_bytes) {
             self.progress = Some(sample.now);
         }
-        let patience = two(sample.receive_rtt).max(Activity::PATIENCE);
+        let patience = two(sample.receive_rtt).clamp(Activity::PATIENCE, Self::LONGEST_PATIENCE);
         self.progress.is_some_and(|at| sample.now.saturating_since(at) <= patience)
     }
 }
@@ -112,13 +115,17 @@ mod tests {
                 receive_rtt: Some(Span::from_millis(rtt_ms)),
             })
         };
-        assert!(!receiving(0, 2895, 20)); // a byte short
-        assert!(receiving(500, 2895 + 2896, 20));
-        assert!(receiving(1500, 6000, 20));
-        assert!(!receiving(1501, 6000, 20));
-        assert!(receiving(2000, 9000, 3000));
-        assert!(receiving(8000, 9000, 3000));
-        assert!(!receiving(8001, 9000, 3000));
+        assert!(!receiving(0, 1 << 20, 20)); // some time, long ago perhaps
+        let received = 1 << 20;
+        assert!(!receiving(250, received + 2895, 20)); // a byte short
+        assert!(receiving(500, received + 2895 + 2896, 20));
+        assert!(receiving(1500, received + 6000, 20));
+        assert!(!receiving(1501, received + 6000, 20));
+        assert!(receiving(2000, received + 9000, 3000));
+        assert!(receiving(8000, received + 9000, 3000));
+        assert!(!receiving(8001, received + 9000, 3000));
+        assert!(receiving(9000, received + 12_000, 60_000));
+        assert!(!receiving(29_001, received + 12_000, 60_000)); // not a minute's RTTs
     }
 
     fn sample(milliseconds: u64, acked: u64, in_flight_segments: u32, srtt: Span) -> ActivitySample {

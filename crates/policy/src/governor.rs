@@ -438,7 +438,7 @@ mod tests {
             let seen = turn.flows[0].seen;
             (seen.busy, seen.receiving, turn.report.busy_flows, seen.min_receive_rtt)
         };
-        assert_eq!(seen(0, 300), (false, true, 0, Some(Span::from_millis(100)))); // the handshake's
+        assert_eq!(seen(0, 300), (false, false, 0, Some(Span::from_millis(100)))); // the handshake's
         assert_eq!(seen(1, 90), (false, true, 0, Some(Span::from_millis(90))));
         assert_eq!(seen(2, 200), (false, true, 0, Some(Span::from_millis(90))));
     }

@@ -57,11 +57,11 @@ fn an_unknown_key_names_the_one_that_was_meant() {
 fn a_value_of_the_wrong_type_says_what_it_is() {
     assert_eq!(
         message("count = 2", "count = \"two\""),
-        "good.toml:9: hosts[0].count: \"two\" is text; accepted: a whole number from 1 to 250"
+        "good.toml:9: hosts[0].count: \"two\" is text; accepted: a whole number from 0 to 250"
     );
     assert_eq!(
         message("count = 2", "count = 2.5"),
-        "good.toml:9: hosts[0].count: 2.5 is a number with a fraction; accepted: a whole number from 1 to 250"
+        "good.toml:9: hosts[0].count: 2.5 is a number with a fraction; accepted: a whole number from 0 to 250"
     );
     assert_eq!(
         message("[access]\nrate_mbps = 54", "access = 3"),
@@ -248,7 +248,7 @@ fn an_override_of_what_the_format_lacks_is_refused() {
 fn an_override_that_sets_nonsense_is_named_and_not_a_line_of_the_file() {
     assert_eq!(
         override_message("hosts.0.count=0"),
-        "`hosts.0.count=0` on good.toml: hosts[0].count: 0 is out of range; accepted: a whole number from 1 to 250"
+        "`hosts.0.count=0` on good.toml: hosts[0].count: leaves no host in the whole scenario; accepted: a number above 0 in some block"
     );
     let all = override_message("hosts.*.policy=magic");
     assert!(all.starts_with("`hosts.*.policy=magic` on good.toml: hosts[0].policy: \"magic\""), "{all}");

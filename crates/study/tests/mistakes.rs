@@ -79,7 +79,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("seeds = 3", "seed = 3"),
         "studies/x/good.toml:4: seed: unknown key; did you mean seeds?; accepted: title, source, note, scenario, \
-         set, seeds, hosts, measures, vary, cases, figures, claims"
+         set, seeds, scenarios, hosts, measures, vary, draw, cases, figures, claims"
     );
     says("x = \"n\"", "x_axis = \"n\"", &["good.toml:21: figures[0].x_axis", "accepted: title, x, y"]);
     says("at_most = 0.9", "atmost = 0.9", &["claims[0].atmost", "did you mean at_most?"]);
@@ -313,7 +313,7 @@ fn a_scenario_that_cannot_be_run_names_the_line_of_the_study() {
     says(
         "values = [1, 2, 10]",
         "values = [1, 2, 10, 0]",
-        &["good.toml:10: vary[0].values[3]: with fixed, n=0", "out of range"],
+        &["good.toml:10: vary[0].values[3]: with fixed, n=0", "leaves no host"],
     );
     says("set.duration_s = 30", "set = 30", &["good.toml:5: set: 30 is a whole number"]);
     says("set.duration_s = 30", "set.seed = 30", &["set.seed: the seed is counted up for each run"]);

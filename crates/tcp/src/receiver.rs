@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! in order            an ACK for each second full segment, or when the timer ends; at once for the first 16
+//!                     where GRO joins more: for half of a bounded window at the latest
 //! out of order        an ACK at once, with SACK blocks, the newest first                     RFC 5681 §4.2, RFC 2018 §4
 //!                     with SACK compression the first three; then one in min(1 ms, 5 % of RTT), or for 44 segments
 //! fills (part of) a gap   an ACK at once                                                     RFC 5681 §4.2
@@ -251,6 +252,7 @@ impl Receiver {
             || self.quick_left > 0
             || self.d_sack.is_some()
             || waiting > (self.segments_per_ack - 1) * self.segment_bytes
+            || (self.segments_per_ack > 2 && 2 * waiting >= self.bounded(now, u64::MAX))
             || self.is_finished()
             || (push && !self.paused)
         {

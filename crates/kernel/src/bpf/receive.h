@@ -51,7 +51,8 @@ static __always_inline __u32 lowered_window(struct tcp_sock *tp, const struct lh
 
 /*
  * A packet that leaves by our interface. Hook: tcx/egress; context struct __sk_buff, socket locked unless the packet
- * waited in a tunnel. Maps: former, bounds. Programs after ours run as well.
+ * waited, in a tunnel or for its neighbour's address; then an edge that is stored at the same time may be lost.
+ * Maps: former, bounds. It runs first, and programs after it run as well.
  */
 SEC("?tcx/egress")
 int bound_received(struct __sk_buff *ctx)
@@ -77,6 +78,8 @@ int bound_received(struct __sk_buff *ctx)
 	if (bpf_skb_load_bytes(ctx, at, &header, sizeof(header)) || header.dest != SK(tp)->__sk_common.skc_dport ||
 	    header.source != bpf_htons(SK(tp)->__sk_common.skc_num))
 		return TCX_NEXT;
+	if (header.flags & TCPHDR_SYN) /* a socket may connect anew: what the last connection offered is over */
+		storage->receive_seen = 0;
 	if (!(header.flags & TCPHDR_ACK) || header.flags & (TCPHDR_SYN | TCPHDR_RST))
 		return TCX_NEXT;
 

@@ -2,9 +2,9 @@
 //!
 //! | stations | slot (us) | what precedes newer PPDUs |
 //! | --- | --- | --- |
-//! | all as new as the access point, or of 802.11n and later | 9 | nothing |
+//! | all as new as an access point of 802.11g or later, or of 802.11n and later | 9 | nothing |
 //! | some of 802.11g beside 802.11n or 802.11ax | 9 | HT protection: a CTS-to-self at the basic OFDM rate of the response |
-//! | some of 802.11b | 20 | ERP protection: a CTS-to-self at a DSSS rate, before all OFDM frames |
+//! | some of 802.11b, or "802.11bg" | 20 | ERP protection: a CTS-to-self at a DSSS rate, before all OFDM frames |
 //!
 //! RTS and CTS, where they precede a PPDU anyway, take the place of the CTS-to-self, at the same rate. This is what
 //! hostapd announces: protection by the number of stations without ERP and without HT, short slots if all have them.

@@ -1,7 +1,8 @@
 //! The 802.11 medium: the distributed coordination function (DCF) of 802.11b and 802.11g; aggregation and Block Ack of
 //! 802.11n, 802.11ac and 802.11ax; stations of several of them on one access point.
 //!
-//! `cell` (what they have in common, and protection), `edca` (the access categories), `constants` and `modulation` (the standard's constants), `airtime` (durations of
+//! `cell` (what they have in common, and protection), `edca` (the access categories), `constants` and `modulation` (the
+//! standard's constants), `airtime` (durations of
 //! frames), `alone` (throughput of one station), `backoff` (channel access), `noise` (losses), `rate_control` (choice
 //! of mode), `originator` and `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of
 //! them, with counts), `sender` (the next receiver), `air_use` (use of air time), `medium` (the frame exchange that
