@@ -727,6 +727,32 @@ mod tests {
         assert_eq!([600, 601, 602].map(&mut acked), [true, false, true]); // 398 ms: at once
     }
 
+    /// A sender that may have ten segments in flight would else wait for the timer at each of them.
+    #[test]
+    fn where_many_segments_share_an_ack_half_of_a_bounded_window_has_one() {
+        let delayed_ack = DelayedAck { quick_segments: 0, segments: 16, ..DelayedAck::LINUX };
+        let config = Config { delayed_ack, ..Config::linux_2012() };
+        let acked = |bound: Option<Bound>| {
+            let mut receiver = receiver(&config, 1000);
+            if let Some(bound) = bound {
+                receiver.set_bound(bound.leased(Time::ZERO, Span::from_secs(1)));
+            }
+            let mut acked = Vec::new();
+            for number in 0..16 {
+                let seq = 1000 + 500 * number;
+                let segment = Segment { seq, payload_bytes: 500, has_ack: true, ..Segment::default() };
+                receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+                if receiver.wants_ack() {
+                    acked.push(number + 1);
+                    receiver.on_ack_sent(true);
+                }
+            }
+            acked
+        };
+        assert_eq!(acked(None), [16]);
+        assert_eq!(acked(Some(Bound { max_receive_bytes: 5000, ..Bound::default() })), [5, 10, 15]);
+    }
+
     /// RFC 1122 §4.2.3.3; Linux advertises a window that has at least doubled.
     #[test]
     fn a_window_update_goes_if_it_is_worth_it() {
