@@ -2,7 +2,7 @@
 
 use crate::Span;
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// An amount of data in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,6 +122,37 @@ impl Sub for Bytes {
 impl std::iter::Sum for Bytes {
     fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
         amounts.fold(Self::ZERO, |total, amount| total + amount)
+    }
+}
+
+impl Mul<f64> for Rate {
+    type Output = Self;
+    /// Rounded to the bit/s; [`Self::ZERO`] if `times` is negative or not a number, and at most 2^64 − 1 bit/s.
+    fn mul(self, times: f64) -> Self {
+        Self((self.0 as f64 * times).round() as u64)
+    }
+}
+
+impl Mul<Span> for Rate {
+    type Output = Bytes;
+    /// What moves at this rate in `span`, in whole bytes, rounded down; at most 2^64 − 1 bytes.
+    fn mul(self, span: Span) -> Bytes {
+        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
+        Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
+impl Add for Rate {
+    type Output = Self;
+    /// At most 2^64 − 1 bit/s.
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::iter::Sum for Rate {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Add::add)
     }
 }
 

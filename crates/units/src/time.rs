@@ -221,6 +221,15 @@ impl Mul<u64> for Span {
     }
 }
 
+impl Mul<f64> for Span {
+    type Output = Self;
+    /// Rounded to the nanosecond; [`Self::ZERO`] if `times` is negative or not a number, and [`Self::MAX`] where that is
+    /// out of range.
+    fn mul(self, times: f64) -> Self {
+        Self((self.0 as f64 * times).round() as u64)
+    }
+}
+
 impl Div<u64> for Span {
     type Output = Self;
     #[inline]
