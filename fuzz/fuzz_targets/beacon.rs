@@ -79,7 +79,7 @@ struct Host {
     receiver: Receiver,
     table: PeerTable,
     cadence: Cadence,
-    governors: [Governor; 2],
+    governors: [Governor; 3],
     report: Report,
     arrived: u64,
 }
@@ -92,7 +92,7 @@ impl Host {
             receiver: Receiver::new(Label::Link.id(), key),
             table: PeerTable::new(limits),
             cadence: Cadence::new(INTERVAL, Time::ZERO, 0.5),
-            governors: [PolicyName::Cooperative, PolicyName::Lasthop]
+            governors: [PolicyName::Cooperative, PolicyName::Lasthop, PolicyName::Lasthop1]
                 .map(|policy| Governor::new(PolicySettings { policy, ..settings.clone() }.build(), true)),
             report: Report::default(),
             arrived: 0,
@@ -134,6 +134,7 @@ impl Host {
             newest_rtt: Some(Span::from_millis(u64::from(srtt_ms / 2))),
             mss_bytes: 1448,
             controllable: true,
+            ..FlowSample::default()
         };
         for governor in &mut self.governors {
             let turn = governor.on_tick(now, &[sample], &peers);

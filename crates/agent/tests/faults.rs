@@ -23,8 +23,8 @@ fn agent_process() {
     process::run();
 }
 
-/// With the first the host's window is [`BOUND_SEGMENTS`]; with ours it is less as long as a peer says the worst.
-const POLICIES: [PolicyName; 2] = [PolicyName::Fixed, PolicyName::Lasthop];
+/// With the first the host's window is [`BOUND_SEGMENTS`]; with ours it is less as long as peers say the worst.
+const POLICIES: [PolicyName; 3] = [PolicyName::Fixed, PolicyName::Lasthop, PolicyName::Lasthop1];
 
 fn start(host: &Host, policy: PolicyName) -> AgentProcess {
     let bound =
@@ -45,7 +45,12 @@ fn bounded_upload(policy: PolicyName) -> BoundedUpload {
     eprintln!("with the policy {policy}");
     let (a, b) = two_hosts();
     serve(&b);
-    let nag = (policy == PolicyName::Lasthop).then(|| Nag::start(&b, 1));
+    // One is believed by `lasthop-1`. `lasthop` does what most propose, and keeps half of an equal share.
+    let nag = match policy {
+        PolicyName::Lasthop => Some(Nag::start(&b, policy, 10)),
+        PolicyName::Lasthop1 => Some(Nag::start(&b, policy, 1)),
+        _ => None,
+    };
     let connection = upload(&a, "10.77.0.2:5001");
     let agent = start(&a, policy);
     wait_until_uploads(&a, "the window to be bounded", bounded);

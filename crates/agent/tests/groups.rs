@@ -53,12 +53,13 @@ fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connectio
     if !root() {
         return;
     }
-    for policy in [PolicyName::Formula, PolicyName::Lasthop] {
+    for policy in [PolicyName::Formula, PolicyName::Lasthop, PolicyName::Lasthop1] {
+        let listens = policy != PolicyName::Formula;
         let (a, b) = two_hosts();
         for host in [&a, &b] {
             host.ip("route add default via 10.77.0.254");
         }
-        // Its RTT, or with policy `lasthop` a stranger, has put the connection under control; a share is what it gets as long as
+        // Its RTT, or with ours a stranger, has put the connection under control; a share is what it gets as long as
         // nobody forgets that.
         let tcp = fake(vec![sample(7, 700, 100)]);
         let mut config = with(None);
@@ -67,12 +68,10 @@ fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connectio
         let staying = Running::start_on(&b, with(None), busy());
         // The first beacons may be lost while the link comes up, and then they come seldom: the stranger is not to be taken for it.
         roaming.wait_for_tick("the peer", peers(1));
-        let nag =
-            (policy == PolicyName::Lasthop).then(|| Nag::start_in(&b, 1, &Label::Gateway([10, 77, 0, 254].into())));
+        let nag = listens.then(|| Nag::start_in(&b, policy, 1, &Label::Gateway([10, 77, 0, 254].into())));
         roaming.wait_for_tick("control", |tick| tick.flows[0].enabled);
         drop(nag);
-        tcp.lock().expect("no panic").samples[0].srtt =
-            Some(Span::from_millis(if policy == PolicyName::Lasthop { 100 } else { 120 }));
+        tcp.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(if listens { 100 } else { 120 }));
         roaming.wait_for_tick("a peer, and a share", |tick| tick.terminals == 2 && tick.flows[0].bound.is_some());
         staying.wait_for_tick("the peer", peers(1));
 

@@ -65,30 +65,6 @@ fn the_template_gives_the_bytes_of_fixed() {
     assert_eq!(nameless(&run(&external(&["python3", "scenarios/external/policy.py"]))), nameless(&run(&fixed)));
 }
 
-/// Five uploads and five downloads through one FIFO: without control the downloads starve
-/// (docs/models/policy-common-rate.md).
-#[test]
-fn the_common_rate_leaves_room_for_downloads_and_keeps_the_queue_short() {
-    let run = |settings: &[&str]| {
-        let mut command =
-            lasthop(&["run", "scenarios/both-ways-ac.toml", "--json", "--set", "access.standard=802.11n"]);
-        command.args(["--set", "access.queue_packets=1000"]);
-        settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
-        let output = command.output().expect("the command starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        RunResult::from_json(&String::from_utf8_lossy(&output.stdout)).unwrap_or_else(|error| panic!("{error}"))
-    };
-    let free = run(&["hosts.*.policy=none"]);
-    let program = r#"hosts.*.command=["python3", "scenarios/external/common_rate.py"]"#;
-    let bound = run(&["hosts.*.policy=external", program]);
-    let down = |result: &RunResult| -> f64 { result.flows[5..].iter().map(|flow| flow.goodput_mbps).sum() };
-    let p95 = |result: &RunResult| result.rtt_ms.as_ref().expect("round trips").p95;
-    println!("{} {} Mb/s, {} {} ms", down(&free), down(&bound), p95(&free), p95(&bound));
-    assert!(p95(&bound) < 0.5 * p95(&free));
-    assert!(down(&bound) > 2.0 * down(&free));
-    assert!(bound.aggregate_goodput_mbps > 0.85 * free.aggregate_goodput_mbps);
-}
-
 #[test]
 fn a_failure_names_the_host_the_tick_and_the_command_with_what_the_program_said() {
     let cannot_start = message(&["/nonexistent/program"]);

@@ -30,7 +30,7 @@
 //! recording twice; a new one remembers no senders. Without a key nothing of this is checked. A forger then needs no
 //! recording, and honest hosts with a wrong clock should count.
 //!
-//! Versions 1 (no group, no interval) and 2 (numbers of the policy `lasthop` in place of the word) are no longer heard.
+//! Versions 1 (no group, no interval) and 2 (numbers of the policy `lasthop-1` in place of the word) are no longer heard.
 //!
 //! The worst that a lying peer can do: docs/models/beacon-threat-model.md.
 

@@ -99,6 +99,8 @@ pub enum Reason {
         /// RTT − lowest RTT, the mean over the busy hosts.
         excess: Span,
     },
+    /// Not under control: too little is sent or received to fill a queue.
+    NotBulk,
     /// Not under control on purpose: to measure the goodput without it, or because control cost more than it gained.
     Free,
     /// No longer under control: a peer's risen RTT started it, and no peer reports one any more.
@@ -134,6 +136,7 @@ impl Reason {
             Self::Table { .. } => "table",
             Self::CommonRate { .. } => "common-rate",
             Self::NotFull { .. } => "not-full",
+            Self::NotBulk => "not-bulk",
             Self::Free => "free",
             Self::PeersCalm { .. } => "peers-calm",
             Self::Released { .. } => "released",
@@ -194,6 +197,7 @@ impl fmt::Display for Reason {
                 excess.as_millis_f64(),
                 aim.as_millis_f64()
             ),
+            Self::NotBulk => f.write_str("too little is sent or received to fill a queue"),
             Self::NotFull { excess } => {
                 write!(f, "nothing is congested: RTTs are {:.0} ms above the lowest", excess.as_millis_f64())
             }

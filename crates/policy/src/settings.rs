@@ -37,6 +37,30 @@ words! {
         Connection = "connection",
     }
 
+    /// A part of the law `lasthop`, for ablations: docs/models/policy-lasthop.md.
+    pub enum Ablation {
+        /// Uploads are paced at TCP's own rate.
+        Pacing = "pacing",
+        /// An upload with its send buffer in the network is bulk.
+        SendBuffer = "send-buffer",
+        /// Control waits until the total no longer grows.
+        Growth = "growth",
+        /// The queue aimed at has a part in proportion to the path.
+        Path = "path",
+        /// A long queue limits the rate to an equal share.
+        EqualShare = "equal-share",
+        /// No rate is below half of an equal share.
+        LeastShare = "least-share",
+        /// A step that loses much ends at once.
+        EarlyEnd = "early-end",
+        /// A bad step goes back one step, and not to no bounds at once.
+        StepBack = "step-back",
+        /// The wait after a bad step doubles.
+        Patience = "patience",
+        /// Connections get back their windows when bounds end.
+        GiveBack = "give-back",
+    }
+
     /// Which RTT the formula takes.
     pub enum RttReading {
         /// The connection's smoothed RTT at the tick: what hayakawa eq. 2 prints.
@@ -118,6 +142,8 @@ keys! {
         /// *keceli* Segments that one acknowledgement is for.
         // RFC 5681 §4.2.
         segments_per_ack: u32 = integer(1, 64), 2;
+        /// *lasthop* A part of the law that is left out, to see [what it is worth](../models/policy-lasthop.md).
+        leave_out: Option<Ablation> = choice(Ablation::WORDS), Absent;
         /// *external* The [program](external-policy.md) that decides, with its arguments, such as `["python3", "mine.py"]`; must be
         /// given there. It is started in the working directory, once for each host.
         command: Option<Vec<String>> = texts(), Absent;
@@ -146,6 +172,7 @@ fn conditions(section: &mut Section) {
             key!(PolicySettings, bound_segments),
             key!(PolicySettings, bound_pacing_mbps),
             key!(PolicySettings, bound_receive_segments),
+            key!(PolicySettings, leave_out),
             key!(PolicySettings, command),
             key!(PolicySettings, command_deadline_ms),
             key!(PolicySettings, command_user),

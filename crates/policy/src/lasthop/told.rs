@@ -2,75 +2,96 @@
 //!
 //! | offset | bytes | |
 //! | --- | --- | --- |
-//! | 0 | 4 | common rate: bytes of payload per second that each host may send; 0: it does not control |
-//! | 4 | 4 | delivered: bytes of payload per second that it gets |
-//! | 8 | 4 | bit 31: released, 30: harmed, 29: careful; below: the excess in microseconds, and 1; 0: not known |
-//! | 12 | 4 | free: bytes of payload per second that it got while nothing was controlled; 0: not known |
+//! | 0 | 3 | common rate, in 128 bytes of payload per second; 0: it bounds nothing |
+//! | 3 | 3 | delivered: what it sends and receives, in the same unit |
+//! | 6 | 3 | free: what all hosts got without bounds, in the same unit; 0: not known |
+//! | 9 | 2 | lowest RTT of its bulk connections, their mean, in 0.1 ms |
+//! | 11 | 2 | queue: RTT − lowest RTT, their mean, in 0.1 ms, and 1; 0: not known |
+//! | 13 | 2 | proposal: the queue to aim at, in 0.1 ms; 0: none; 65535: no bounds |
+//! | 15 | 1 | bit 0: it has bulk connections |
 //!
-//! Big-endian. Rates end at 34 Gb/s, the excess at 268 s.
+//! Big-endian. Rates end at 17 Gb/s, times at 6.5 s.
 
 use lasthop_peers::{Report, Word};
 use lasthop_units::{Rate, Span};
 
 /// The kind of word that this is.
-const KIND: u8 = 1;
-const RELEASED: u32 = 1 << 31;
-const HARMED: u32 = 1 << 30;
-const CAREFUL: u32 = 1 << 29;
-const EXCESS: u32 = (1 << 28) - 1;
+const KIND: u8 = 2;
+/// The unit of rates, in bit/s.
+const RATE_UNIT: u64 = 128 * 8;
+/// The unit of times, in µs.
+const TIME_UNIT: u64 = 100;
+const FREE: u16 = u16::MAX;
 
 /// What one host says of itself; the default is what is heard of one with another policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
-    /// What it takes for the rate that each host may send, payload; zero: it does not control.
-    pub(super) common_rate: Rate,
-    /// What it gets, payload.
+    /// What each host may send and receive, payload; zero: it bounds nothing.
+    pub(super) rate: Rate,
+    /// What it sends and receives, payload.
     pub(super) delivered: Rate,
-    /// RTT − lowest RTT, the mean over its busy connections; `None` if none is.
-    pub(super) excess: Option<Span>,
-    /// What it got while nothing was controlled, payload; zero: not known.
+    /// What all hosts together got without bounds, payload; zero: not known.
     pub(super) free: Rate,
-    /// It does without control on purpose.
-    pub(super) released: bool,
-    /// It finds that control costs more than it gives.
-    pub(super) harmed: bool,
-    /// The medium has collapsed and may again, as far as it knows.
-    pub(super) careful: bool,
+    /// The mean lowest RTT of its bulk connections.
+    pub(super) base: Span,
+    /// RTT − lowest RTT, the mean over its bulk connections; `None`: not known.
+    pub(super) queue: Option<Span>,
+    /// What it proposes; `None`: it follows the others.
+    pub(super) proposal: Option<Proposal>,
+    /// It has bulk connections.
+    pub(super) bulk: bool,
+}
+
+/// What all hosts are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Proposal {
+    /// Bound windows so that the queue is this long.
+    Aim(Span),
+    /// Bound nothing.
+    Free,
 }
 
 impl Told {
     /// What a peer says.
     pub(super) fn by(report: &Report) -> Self {
         let Some(bytes) = report.word.as_ref().and_then(|word| word.of_kind(KIND)) else { return Self::default() };
-        let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-        let rate = |at| Rate::from_bps(u64::from(number(at)) * 8);
-        let state = number(8);
+        let rate = |at: usize| u64::from(u32::from_be_bytes([0, bytes[at], bytes[at + 1], bytes[at + 2]])) * RATE_UNIT;
+        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let time = |units: u16| Span::from_micros(u64::from(units) * TIME_UNIT);
         Self {
-            common_rate: rate(0),
-            delivered: rate(4),
-            excess: (state & EXCESS).checked_sub(1).map(|us| Span::from_micros(us.into())),
-            free: rate(12),
-            released: state & RELEASED != 0,
-            harmed: state & HARMED != 0,
-            careful: state & CAREFUL != 0,
+            rate: Rate::from_bps(rate(0)),
+            delivered: Rate::from_bps(rate(3)),
+            free: Rate::from_bps(rate(6)),
+            base: time(short(9)),
+            queue: short(11).checked_sub(1).map(time),
+            proposal: match short(13) {
+                0 => None,
+                FREE => Some(Proposal::Free),
+                aim => Some(Proposal::Aim(time(aim))),
+            },
+            bulk: bytes[15] & 1 != 0,
         }
     }
 
-    /// For a beacon; `None`: there is nothing to say.
+    /// For a beacon; `None`: there is nothing to say. Rounds up, so that little does not become nothing.
     pub(super) fn word(&self) -> Option<Word> {
-        let rate = |rate: Rate| u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX);
-        let excess = |span: Span| u32::try_from(span.as_micros()).map_or(EXCESS, |us| us.saturating_add(1).min(EXCESS));
-        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
-        let state = self.excess.map_or(0, excess)
-            | flag(self.released, RELEASED)
-            | flag(self.harmed, HARMED)
-            | flag(self.careful, CAREFUL);
-        let numbers = [rate(self.common_rate), rate(self.delivered), state, rate(self.free)];
+        let rate = |rate: Rate| (rate.as_bps().div_ceil(RATE_UNIT).min(0xff_ffff) as u32).to_be_bytes();
+        let time = |span: Span| span.as_micros().div_ceil(TIME_UNIT).min(u64::from(FREE) - 2) as u16;
+        let proposal = match self.proposal {
+            None => 0,
+            Some(Proposal::Aim(aim)) => time(aim).max(1),
+            Some(Proposal::Free) => FREE,
+        };
         let mut bytes = [0; Word::BYTES];
-        for (four, number) in bytes.chunks_exact_mut(4).zip(numbers) {
-            four.copy_from_slice(&number.to_be_bytes());
+        for (at, number) in [(0, self.rate), (3, self.delivered), (6, self.free)] {
+            bytes[at..at + 3].copy_from_slice(&rate(number)[1..]);
         }
-        numbers.iter().any(|number| *number > 0).then(|| Word::new(KIND, bytes))
+        let queue = self.queue.map_or(0, |queue| time(queue) + 1);
+        for (at, number) in [(9, time(self.base)), (11, queue), (13, proposal)] {
+            bytes[at..at + 2].copy_from_slice(&number.to_be_bytes());
+        }
+        bytes[15] = self.bulk.into();
+        bytes.iter().any(|byte| *byte > 0).then(|| Word::new(KIND, bytes))
     }
 }
 
@@ -82,35 +103,52 @@ mod tests {
     #[test]
     fn the_layout_is_that_of_the_table() {
         let told = Told {
-            common_rate: Rate::from_mbps(2.4),    // 300,000 B/s = 0x493e0
-            delivered: Rate::from_bps(8),         // 1 B/s
-            excess: Some(Span::from_micros(258)), // 0x103 with the 1
-            free: Rate::from_mbps(0.8),           // 100,000 B/s = 0x186a0
-            released: false,
-            harmed: true,
-            careful: true,
+            rate: Rate::from_bps(3 * RATE_UNIT),
+            delivered: Rate::from_bps(1), // rounded up to one unit
+            free: Rate::from_bps(0x01_0203 * RATE_UNIT),
+            base: Span::from_micros(25_700),           // 257 units = 0x101
+            queue: Some(Span::from_micros(100)),       // one unit, and 1
+            proposal: Some(Proposal::Aim(Span::ZERO)), // the least aim is one unit
+            bulk: true,
         };
-        let bytes = [0, 4, 0x93, 0xe0, 0, 0, 0, 1, 0x60, 0, 1, 3, 0, 1, 0x86, 0xa0];
+        let bytes = [0, 0, 3, 0, 0, 1, 1, 2, 3, 1, 1, 0, 2, 0, 1, 1];
         assert_eq!(told.word(), Some(Word::new(KIND, bytes)));
         assert_eq!(Told::default().word(), None);
     }
 
     #[test]
-    fn an_excess_ends_at_268_s_and_numbers_of_another_policy_say_nothing() {
-        let long = Told { excess: Some(Span::from_secs(4000)), ..Told::default() };
-        let heard = Told::by(&Report { word: long.word(), ..Report::default() });
-        assert_eq!(heard.excess, Some(Span::from_micros(268_435_454))); // 2^28 − 2
+    fn numbers_end_at_their_field_and_those_of_another_policy_say_nothing() {
+        let most = Told {
+            rate: Rate::from_bps(u64::MAX),
+            base: Span::from_secs(9000),
+            queue: Some(Span::from_secs(9000)),
+            proposal: Some(Proposal::Aim(Span::from_secs(9000))),
+            ..Told::default()
+        };
+        let heard = Told::by(&Report { word: most.word(), ..Report::default() });
+        assert_eq!(heard.rate, Rate::from_bps(0xff_ffff * RATE_UNIT));
+        assert_eq!((heard.base, heard.queue), (Span::from_micros(6_553_300), Some(Span::from_micros(6_553_300))));
+        assert_eq!(heard.proposal, Some(Proposal::Aim(Span::from_micros(6_553_300))));
         let other = Report { word: Some(Word::new(KIND + 1, [0xff; Word::BYTES])), ..Report::default() };
         assert_eq!(Told::by(&other), Told::default());
     }
 
+    #[test]
+    fn no_bounds_is_more_than_any_aim() {
+        assert!(Proposal::Free > Proposal::Aim(Span::MAX));
+    }
+
     proptest! {
         #[test]
-        fn what_is_heard_is_what_was_said(rates in any::<[u32; 3]>(), excess in proptest::option::of(0..EXCESS - 1), flags in any::<[bool; 3]>()) {
-            let [common_rate, delivered, free] = rates.map(|rate| Rate::from_bps(u64::from(rate) * 8));
-            let excess = excess.map(|us| Span::from_micros(us.into()));
-            let [released, harmed, careful] = flags;
-            let told = Told { common_rate, delivered, excess, free, released, harmed, careful };
+        fn what_is_heard_is_what_was_said(
+            rates in prop::array::uniform3(0..0x100_0000_u64),
+            times in prop::array::uniform3(0..65_533_u64),
+            bulk in any::<bool>(), knows in any::<bool>(), says in 0..3_u8,
+        ) {
+            let [rate, delivered, free] = rates.map(|units| Rate::from_bps(units * RATE_UNIT));
+            let [base, queue, aim] = times.map(|units| Span::from_micros(units * TIME_UNIT));
+            let proposal = match says { 0 => None, 1 => Some(Proposal::Free), _ => Some(Proposal::Aim(aim.max(Span::from_micros(TIME_UNIT)))) };
+            let told = Told { rate, delivered, free, base, queue: knows.then_some(queue), proposal, bulk };
             prop_assert_eq!(Told::by(&Report { word: told.word(), ..Report::default() }), told);
         }
     }

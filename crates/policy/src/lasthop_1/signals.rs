@@ -347,8 +347,8 @@ pub(super) fn rate(bytes_per_second: f64) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lasthop::liars::any_report;
-    use crate::lasthop::tests::flow;
+    use crate::lasthop_1::liars::any_report;
+    use crate::lasthop_1::tests::flow;
     use lasthop_peers::{Neighbourhood, PeerId, Report};
     use proptest::prelude::*;
 

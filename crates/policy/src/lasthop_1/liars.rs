@@ -80,7 +80,7 @@ proptest! {
         whiles in vec(any_while(), 1..6),
     ) {
         let settings = PolicySettings { minimum_segments: FLOOR_SEGMENTS, ..PolicySettings::default() };
-        let (mut policy, mut now, mut acked) = (Lasthop::new(&settings), Time::ZERO, 0_u64);
+        let (mut policy, mut now, mut acked) = (Lasthop1::new(&settings), Time::ZERO, 0_u64);
         for (reports, seen, ticks, milliseconds) in whiles {
             for _ in 0..ticks {
                 now += Span::from_millis(milliseconds);
@@ -123,7 +123,7 @@ proptest! {
 /// 120 s on: what all get in the minute from 180 s on, over what there is.
 fn beside_a_stranger(hosts: usize, base_ms: u64, says: Option<Report>) -> f64 {
     const CAPACITY: f64 = 2.85e6;
-    let mut policies = vec![Lasthop::new(&PolicySettings::default()); hosts];
+    let mut policies = vec![Lasthop1::new(&PolicySettings::default()); hosts];
     let mut acked = vec![0.0; hosts];
     let mut reports: Vec<Option<Report>> = vec![None; hosts];
     let (mut queue_s, mut got) = (0.0_f64, 0.0);
@@ -171,7 +171,7 @@ fn beside_a_stranger(hosts: usize, base_ms: u64, says: Option<Report>) -> f64 {
     got
 }
 
-/// He costs them much (docs/models/policy-lasthop.md, failure modes), but 2.8 segments a second would be less than a hundredth.
+/// He costs them much (docs/models/policy-lasthop-1.md, failure modes), but 2.8 segments a second would be less than a hundredth.
 #[test]
 fn one_liar_takes_hosts_some_of_the_capacity_and_not_all_of_it() {
     let honest = Report { busy_flows: 1, min_rtt: span(100_001), ..Report::default() };

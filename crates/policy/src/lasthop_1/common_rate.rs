@@ -1,6 +1,6 @@
 //! The control law of the common rate, one tick at a time.
 //!
-//! In terms of docs/models/policy-lasthop.md: r the common rate of a host, B the mean lowest RTT, q the mean excess, q* the excess
+//! In terms of docs/models/policy-lasthop-1.md: r the common rate of a host, B the mean lowest RTT, q the mean excess, q* the excess
 //! aimed at, y the mean goodput of a host.
 
 use super::edge::{self, Edge};

@@ -1,0 +1,272 @@
+//! The law: when windows are bounded, which queue is aimed at, and the rate that each host may have.
+//!
+//! ```text
+//!           congested for 5 s, or most propose an aim
+//!  Free ───────────────────────────────────────────────> Bound: steps of 5 s and two round trips; first, the least aim
+//!   ^                                                      │ bad: a queue 2.5 times as long, and wait
+//!   └── bad, and the queue would be what it was ───────────┘ good: the same again; after the wait 0.4 of it
+//! ```
+//!
+//! Every host proposes; what most propose is what all do.
+
+use super::group::{BELIEVED, Group, median};
+use super::own::{Host, kept, mean};
+use super::told::Proposal;
+use crate::{Ablation, TICK};
+use lasthop_units::{Bytes, Rate, Span, Time};
+
+/// The least queue aimed at: one part for the access point, one for each host's turn on the air, and one in proportion
+/// to the path, whose round trips vary more the longer it is.
+const LEAST_AIM: Span = Span::from_millis(10);
+const AIM_OF_HOST: Span = Span::from_millis(1);
+const AIM_OF_PATH: f64 = 0.1;
+/// Congested is a queue twice the least aim's parts for access point and path, and this for each host, whose turn on the
+/// air takes up to 5.5 ms; for as long as a step, while the total grows by no more than this part: slow start is no
+/// congestion.
+const CONGESTED_BY_HOST: Span = Span::from_millis(6);
+const GROWS: f64 = 1.1;
+/// What was got without bounds is a mean over so many seconds.
+const FREE_AGE: f64 = 8.0;
+/// The next step aims at this part of the queue, or the last one is gone back.
+const STEP: f64 = 0.4;
+/// A step lasts so long and two round trips, and so long is a host without bulk connections before it is idle; judged is what comes after so long and one.
+const STEP_FOR: Span = Span::from_secs(5);
+const JUDGED_FROM: Span = Span::from_secs(3);
+/// A step is bad where all hosts together get less than this part of what they got without bounds, ...
+const KEEPS: f64 = 0.9;
+/// ... or where the queue is above so many times its aim: others fill it.
+const FILLED: f64 = 2.0;
+/// A step where they get less than this part for more than a second ends at once: that is no noise.
+const LOSES: f64 = 0.7;
+/// After a bad step no queue is made shorter for this long, each time twice as long, up to the second.
+const PATIENCE: Span = Span::from_secs(20);
+const LONGEST_PATIENCE: Span = Span::from_secs(320);
+/// How much of the difference to the aim is made up for in a tick, and how far the rate moves at most.
+const GAIN: f64 = 0.4;
+const MOST_MOVE: f64 = 0.2;
+/// No rate is below this part of an equal share of what all got without bounds.
+const LEAST_SHARE: f64 = 0.5;
+/// A window of fewer segments would wait for delayed ACKs.
+pub(super) const LEAST_SEGMENTS: u32 = 2;
+
+/// The law, from tick to tick.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Law {
+    /// For ablations.
+    leave_out: Option<Ablation>,
+    state: State,
+    /// What this host proposes; `None`: it follows.
+    pub(super) proposal: Option<Proposal>,
+    /// Payload that each host may send and receive; zero without bounds.
+    pub(super) rate: Rate,
+    /// What all hosts together got without bounds.
+    pub(super) free: Rate,
+    /// No queue is made shorter before this; the next such wait.
+    pub(super) waits_until: Time,
+    patience: Option<Span>,
+    /// Without bulk connections for so long.
+    idle: Span,
+}
+
+/// Whether windows are bounded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State {
+    /// No; the queue has been congested for so long.
+    Free { congested: Span },
+    /// Yes.
+    Bound { since: Time, by_peers: bool, step: Step },
+}
+
+/// The same aim for some seconds, to see what it does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    began: Time,
+    /// The queue aimed at.
+    pub(super) aim: Span,
+    /// The queue before the first step: who would aim at more needs no bounds.
+    ceiling: Span,
+    /// Round trip when it began.
+    round_trip: Span,
+    /// Goodput and queue, summed over the time that is judged.
+    got: Bytes,
+    queue: f64,
+    judged: Span,
+    /// How long the hosts have got far too little.
+    loses: Span,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Free { congested: Span::ZERO }
+    }
+}
+
+impl Law {
+    pub(super) fn new(leave_out: Option<Ablation>) -> Self {
+        Self { leave_out, ..Self::default() }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    pub(super) fn on_tick(&mut self, host: &Host, group: &Group) {
+        self.idle = if host.bulk > 0 { Span::ZERO } else { self.idle + host.elapsed };
+        if self.idle > STEP_FOR {
+            self.proposal = None;
+        }
+        let aim = match median(group.proposals.iter().copied().chain(self.proposal).collect()) {
+            Some(Proposal::Aim(aim)) => Some(aim),
+            Some(Proposal::Free) | None => None,
+        };
+        match (self.state, aim) {
+            (State::Free { congested }, _) => self.look(host, group, aim, congested),
+            (State::Bound { .. }, _) if self.idle > STEP_FOR => self.release(),
+            (State::Bound { .. }, None) => {
+                // The others wait half as long as the host that has found a step bad.
+                self.waits_until = self.waits_until.max(host.now.saturating_add(self.patience() / 2));
+                self.proposal = Some(Proposal::Free);
+                self.release();
+            }
+            (State::Bound { since, by_peers, step }, Some(aim)) => {
+                let step = self.go_on(host, group, aim, since, step);
+                self.state = State::Bound { since, by_peers, step };
+            }
+        }
+    }
+
+    /// Without bounds: measures what all get, and begins if the queue is congested or most have begun.
+    fn look(&mut self, host: &Host, group: &Group, aim: Option<Span>, congested: Span) {
+        self.state = State::default();
+        if host.bulk == 0 {
+            self.free = Rate::ZERO;
+            return;
+        }
+        let keep = if self.free > Rate::ZERO { kept(host.elapsed, FREE_AGE) } else { 0.0 };
+        self.free = mean(self.free, keep, group.total);
+        let hosts = u64::from(group.hosts);
+        let limit = (LEAST_AIM + group.least_base * AIM_OF_PATH) * FILLED + CONGESTED_BY_HOST * hosts;
+        let is_congested = group.crest > limit && (group.total < self.free * GROWS || !self.has(Ablation::Growth));
+        let congested = if is_congested { congested + host.elapsed } else { Span::ZERO };
+        self.state = State::Free { congested };
+        self.proposal = if host.now < self.waits_until {
+            Some(Proposal::Free)
+        } else if congested >= STEP_FOR {
+            Some(Proposal::Aim(self.least_aim(group)))
+        } else {
+            None
+        };
+        if let Some(aim) = aim {
+            // Believed as far as what this host sees allows.
+            let equal = group.bulk * (1.0 / f64::from(group.hosts));
+            let rate = median(group.rates.clone()).unwrap_or(equal);
+            self.rate = rate.clamp(equal * LEAST_SHARE, equal.max(group.most) * BELIEVED);
+            self.free = median(group.frees.clone()).unwrap_or(self.free);
+            self.proposal = Some(Proposal::Aim(aim));
+            let ceiling = group.crest.max(aim * (1.0 / STEP));
+            let step = Step::new(host.now, aim, ceiling, group);
+            self.state = State::Bound { since: host.now, by_peers: !group.rates.is_empty(), step };
+        }
+    }
+
+    fn release(&mut self) {
+        self.state = State::default();
+        self.rate = Rate::ZERO;
+        self.free = Rate::ZERO;
+    }
+
+    pub(super) fn has(&self, part: Ablation) -> bool {
+        self.leave_out != Some(part)
+    }
+
+    fn least_aim(&self, group: &Group) -> Span {
+        let of_path = if self.has(Ablation::Path) { AIM_OF_PATH } else { 0.0 };
+        LEAST_AIM + AIM_OF_HOST * u64::from(group.hosts) + group.base * of_path
+    }
+
+    fn patience(&self) -> Span {
+        self.patience.unwrap_or(PATIENCE)
+    }
+
+    /// A tick of a step.
+    fn go_on(&mut self, host: &Host, group: &Group, aim: Span, since: Time, mut step: Step) -> Step {
+        let (now, least) = (host.now, self.least_aim(group));
+        let aim = aim.max(least);
+        let change = aim.as_secs_f64() / step.aim.max(least).as_secs_f64();
+        // Proposals of one step differ a little from host to host.
+        if !(0.75..1.33).contains(&change) {
+            step = Step::new(now, aim, step.ceiling, group);
+        }
+        step.aim = aim;
+        if host.bulk > 0 {
+            self.move_rate(host, group, aim, since);
+        }
+        let lasts = now.saturating_since(step.began);
+        if lasts > TICK * 2 + step.round_trip && group.total < self.free * LOSES {
+            step.loses += host.elapsed;
+        } else {
+            step.loses = Span::ZERO;
+        }
+        if lasts > JUDGED_FROM + step.round_trip {
+            step.got += group.total * host.elapsed;
+            step.queue += group.queue.as_secs_f64() * host.elapsed.as_secs_f64();
+            step.judged += host.elapsed;
+        }
+        let lost = step.loses > TICK * 2 && self.has(Ablation::EarlyEnd);
+        if lost || lasts > STEP_FOR + step.round_trip * 2 && !step.judged.is_zero() {
+            self.judge(now, group, &step, lost);
+            step = Step::new(now, aim, step.ceiling, group);
+        }
+        step
+    }
+
+    /// What a step has shown, and what to propose for the next.
+    fn judge(&mut self, now: Time, group: &Group, step: &Step, lost: bool) {
+        let least = self.least_aim(group);
+        let got = Rate::over(step.got, step.judged);
+        let queue = step.queue / step.judged.as_secs_f64().max(1e-3);
+        if lost || got < self.free * KEEPS || queue > FILLED * step.aim.as_secs_f64() {
+            let back = if self.has(Ablation::StepBack) { step.aim * (1.0 / STEP) } else { Span::MAX };
+            self.proposal = Some(if back > step.ceiling { Proposal::Free } else { Proposal::Aim(back) });
+            self.waits_until = now.saturating_add(self.patience());
+            let longer = if self.has(Ablation::Patience) { 2 } else { 1 };
+            self.patience = Some((self.patience() * longer).min(LONGEST_PATIENCE));
+            return;
+        }
+        if now < self.waits_until {
+            return;
+        }
+        if step.aim > least * 1.01 {
+            self.proposal = Some(Proposal::Aim((step.aim * STEP).max(least)));
+        } else {
+            self.patience = None;
+        }
+    }
+
+    /// Agrees on a rate with the others, and moves it by what the queue lies off its aim.
+    fn move_rate(&mut self, host: &Host, group: &Group, aim: Span, since: Time) {
+        let own = self.rate;
+        let near = |rate: &Rate| (*rate).clamp(own * (1.0 / BELIEVED), own * BELIEVED);
+        let sum: Rate = group.news.iter().map(near).sum::<Rate>() + own;
+        let mut rate = sum * (1.0 / (1.0 + group.news.len() as f64));
+        let equal = |total: Rate| total * (1.0 / f64::from(group.hosts.max(1)));
+        if group.queue > aim * FILLED && self.has(Ablation::EqualShare) {
+            rate = rate.min(equal(group.bulk.max(self.free)));
+        }
+        let room = (group.base + aim).as_secs_f64();
+        if host.now.saturating_since(since) > TICK * 2 {
+            let off = (group.queue.as_secs_f64() - aim.as_secs_f64()) / room;
+            rate = rate * (1.0 - (GAIN * off).clamp(-MOST_MOVE, MOST_MOVE));
+        }
+        let least = Rate::over(Bytes::new(u64::from(LEAST_SEGMENTS * host.bulk) * 1448), group.base + aim);
+        let share = if self.has(Ablation::LeastShare) { equal(self.free) * LEAST_SHARE } else { Rate::ZERO };
+        self.rate = rate.max(share).min(group.most * BELIEVED).max(least);
+    }
+}
+
+impl Step {
+    fn new(began: Time, aim: Span, ceiling: Span, group: &Group) -> Self {
+        let round_trip = group.base + group.queue;
+        Self { began, aim, ceiling, round_trip, got: Bytes::ZERO, queue: 0.0, judged: Span::ZERO, loses: Span::ZERO }
+    }
+}

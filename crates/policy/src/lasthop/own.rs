@@ -1,0 +1,164 @@
+//! What a host sees of itself: which connections are bulk, what it delivers, and how far round trips have risen.
+
+use crate::{Ablation, FlowId, FlowObservation, Observation};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// How fast means over the ticks forget, in s: four ticks, so that a burst or a pause of a second is neither bulk nor
+/// the end of it.
+const FLOW_AGE: f64 = 2.0;
+/// ... and the host's goodput: steps last seconds, and are judged by it.
+const DELIVERED_AGE: f64 = 1.0;
+/// A connection is bulk that had enough to send, or received, in this part of the ticks.
+const BULK: f64 = 0.6;
+/// Enough is more unsent, and so many segments in flight, or the window if that is less: fewer are a keystroke or a frame.
+const FULL_SEGMENTS: u32 = 4;
+/// Or so many in flight: where the send buffer is all in the network nothing is unsent.
+const BUFFER_SEGMENTS: u32 = 32;
+/// A download is bulk from this rate on, in bit/s: calls have less.
+const LEAST_DOWNLOAD: Rate = Rate::from_bps(200_000);
+/// The RTT of an upload without an ACK for longer than this is that of another time.
+const STALE: Span = Span::from_secs(2);
+
+/// The host, from tick to tick.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Own {
+    /// For ablations.
+    leave_out: Option<Ablation>,
+    flows: BTreeMap<FlowId, Flow>,
+    last: Option<Time>,
+    delivered: Rate,
+}
+
+/// A connection, from tick to tick.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    acked: Bytes,
+    received: Bytes,
+    acked_at: Time,
+    /// The lowest RTT of its life: TCP forgets it after minutes, and would take the queue aimed at for the path.
+    pub(super) lowest: Option<Span>,
+    /// Parts of the ticks in which it had enough to send, and received.
+    full: f64,
+    receives: f64,
+    arrives: Rate,
+    /// It is a bulk upload; a bulk download.
+    pub(super) uploads: bool,
+    pub(super) downloads: bool,
+}
+
+/// The host at a tick.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Host {
+    pub(super) now: Time,
+    pub(super) elapsed: Span,
+    /// Payload that it sends and receives.
+    pub(super) delivered: Rate,
+    /// Its bulk connections.
+    pub(super) bulk: u32,
+    /// RTT − lowest RTT, and lowest RTT: means over the bulk connections; `None`: no RTT is of now.
+    pub(super) queue: Option<Span>,
+    pub(super) base: Span,
+}
+
+/// How much a mean keeps of the past, that forgets within `age` seconds.
+pub(super) fn kept(elapsed: Span, age: f64) -> f64 {
+    (-elapsed.as_secs_f64() / age).exp()
+}
+
+/// `new` in a mean of which `keep` is the past.
+pub(super) fn mean(past: Rate, keep: f64, new: Rate) -> Rate {
+    past * keep + new * (1.0 - keep)
+}
+
+impl Own {
+    pub(super) fn new(leave_out: Option<Ablation>) -> Self {
+        Self { leave_out, ..Self::default() }
+    }
+
+    pub(super) fn flow(&self, id: FlowId) -> Option<&Flow> {
+        self.flows.get(&id)
+    }
+
+    pub(super) fn on_tick(&mut self, seen: &Observation<'_>) -> Host {
+        let now = seen.now;
+        let since = self.last.replace(now).map_or(crate::TICK, |last| now.saturating_since(last));
+        // A host that hung for minutes has not been idle for minutes.
+        let elapsed = since.clamp(Span::from_millis(50), Span::from_secs(2));
+        let before = std::mem::take(&mut self.flows);
+        let mut got = Bytes::ZERO;
+        let mut round_trips = Vec::new();
+        for flow in seen.flows {
+            let (state, moved) = Flow::on_tick(before.get(&flow.id), flow, (now, elapsed), self.leave_out);
+            got += moved;
+            round_trips.extend(state.round_trips(flow, now));
+            self.flows.insert(flow.id, state);
+        }
+        self.delivered = mean(self.delivered, kept(elapsed, DELIVERED_AGE), Rate::over(got, since.max(elapsed)));
+        let count = round_trips.len() as u64;
+        let sum = |of: fn(&(Span, Span)) -> Span| round_trips.iter().map(of).sum::<Span>();
+        Host {
+            now,
+            elapsed,
+            delivered: self.delivered,
+            bulk: u32::try_from(self.flows.values().filter(|flow| flow.bulk()).count()).unwrap_or(u32::MAX),
+            queue: (count > 0).then(|| sum(|(rtt, lowest)| rtt.saturating_sub(*lowest)) / count.max(1)),
+            base: sum(|(_, lowest)| *lowest) / count.max(1),
+        }
+    }
+}
+
+impl Flow {
+    pub(super) fn bulk(&self) -> bool {
+        self.uploads || self.downloads
+    }
+
+    /// The connection after this tick, and what it has moved.
+    fn on_tick(
+        before: Option<&Self>,
+        seen: &FlowObservation,
+        (now, elapsed): (Time, Span),
+        leave_out: Option<Ablation>,
+    ) -> (Self, Bytes) {
+        let new = Self {
+            acked: seen.acked,
+            received: seen.received,
+            acked_at: now,
+            lowest: seen.min_rtt,
+            full: 0.0,
+            receives: 0.0,
+            arrives: Rate::ZERO,
+            uploads: false,
+            downloads: false,
+        };
+        let past = before.unwrap_or(&new);
+        let since = |now: Bytes, then: Bytes| Bytes::new(now.get().saturating_sub(then.get()));
+        let (sent, arrived) = (since(seen.acked, past.acked), since(seen.received, past.received));
+        let keep = kept(elapsed, FLOW_AGE);
+        let part = |past: f64, is: bool| past * keep + if is { 1.0 - keep } else { 0.0 };
+        let enough = FULL_SEGMENTS.min(seen.cwnd_segments).max(1);
+        let buffer = if leave_out == Some(Ablation::SendBuffer) { u32::MAX } else { BUFFER_SEGMENTS };
+        let is_full = seen.in_flight_segments >= if seen.backlogged { enough } else { buffer };
+        let (full, receives) = (part(past.full, is_full), part(past.receives, seen.receiving));
+        let arrives = mean(past.arrives, keep, Rate::over(arrived, elapsed));
+        let flow = Self {
+            acked_at: if sent > Bytes::ZERO { now } else { past.acked_at },
+            lowest: [past.lowest, seen.min_rtt].into_iter().flatten().min(),
+            full,
+            receives,
+            arrives,
+            uploads: full > BULK,
+            downloads: receives > BULK && arrives > LEAST_DOWNLOAD,
+            ..new
+        };
+        (flow, sent + arrived)
+    }
+
+    /// RTT and lowest RTT of a bulk connection, in each direction that is bulk and whose RTT is of now.
+    fn round_trips(&self, seen: &FlowObservation, now: Time) -> impl Iterator<Item = (Span, Span)> {
+        let down = seen.receive_rtt.zip(seen.min_receive_rtt).filter(|_| self.downloads && seen.receiving);
+        let is_of_now = now.saturating_since(self.acked_at) < STALE;
+        let up = seen.srtt.zip(self.lowest).filter(|_| self.uploads && is_of_now);
+        down.into_iter().chain(up)
+    }
+}
