@@ -119,7 +119,7 @@ pub struct PolicyState {
     pub common_rate: Option<Rate>,
     /// The payload rate that this host achieves.
     pub delivered: Option<Rate>,
-    /// The payload rate that it achieved without control.
+    /// The payload rate without control: of this host, with `lasthop` of all hosts together.
     pub free: Option<Rate>,
     /// RTT − lowest RTT, the mean over its busy connections.
     pub excess: Option<Span>,

@@ -27,9 +27,11 @@ const CONGESTED_BY_HOST: Span = Span::from_millis(6);
 const GROWS: f64 = 1.1;
 /// What was got without bounds is a mean over so many seconds.
 const FREE_AGE: f64 = 8.0;
-/// The next step aims at this part of the queue, or the last one is gone back.
+/// The next step aims at this part of the aim; a bad one is followed by one that aims at the aim over this.
 const STEP: f64 = 0.4;
-/// A step lasts so long and two round trips, and so long is a host without bulk connections before it is idle; judged is what comes after so long and one.
+/// A step lasts so long and two round trips. What comes after the second time and one round trip is judged. The first is
+/// also how long the queue is congested before bounds begin, and how long a host is without bulk connections before it
+/// is idle.
 const STEP_FOR: Span = Span::from_secs(5);
 const JUDGED_FROM: Span = Span::from_secs(3);
 /// A step is bad where all hosts together get less than this part of what they got without bounds, ...
