@@ -1,41 +1,12 @@
 //! The policy `lasthop` end to end on simulated hosts: a few cells of docs/models/policy-lasthop.md.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, FlowResult, Override, RunResult, Scenario};
-use lasthop_sim::Options;
-use std::sync::atomic::AtomicBool;
+mod common;
 
-/// Uploads of two kinds of hosts, the second without an agent; measured from 60 s on.
-const UPLOADS: &str = "
-duration_s = 140
-warmup_s = 60
-[access]
-standard = \"802.11g\"
-rate_mbps = 54
-queue_packets = 100
-[path]
-rtt_ms = 256
-[[hosts]]
-count = 10
-policy = \"lasthop\"
-[[hosts.flows]]
-start_s = [0.0, 2.0]
-";
-const OTHERS: &str = "
-[[hosts]]
-count = 1
-[[hosts.flows]]
-start_s = [0.0, 2.0]
-";
+use common::{OTHERS, UPLOADS, run};
+use lasthop_scenario::{FlowResult, RunResult};
+
 const BOTH_WAYS: &str = include_str!("../../../scenarios/both-ways-ac.toml");
-
-fn run(text: &str, overrides: &[&str]) -> RunResult {
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
-    let scenario = Scenario::from_toml("some.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
-}
 
 fn p95(result: &RunResult) -> f64 {
     result.rtt_ms.as_ref().expect("there are samples").p95

@@ -1,40 +1,15 @@
 //! The policy `lasthop-1` end to end on simulated hosts: a few cells of docs/models/policy-lasthop-1.md.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, Override, RunResult, Scenario};
-use lasthop_sim::Options;
-use std::sync::atomic::AtomicBool;
+mod common;
 
-/// Uploads of two kinds of hosts, the second without an agent; measured from 60 s on.
-const UPLOADS: &str = "
-duration_s = 140
-warmup_s = 60
-[access]
-standard = \"802.11g\"
-rate_mbps = 54
-queue_packets = 100
-[path]
-rtt_ms = 256
-[[hosts]]
-count = 10
-policy = \"lasthop-1\"
-[[hosts.flows]]
-start_s = [0.0, 2.0]
-";
-const OTHERS: &str = "
-[[hosts]]
-count = 1
-[[hosts.flows]]
-start_s = [0.0, 2.0]
-";
+use common::{OTHERS, UPLOADS};
+use lasthop_scenario::RunResult;
 
+/// Uploads of hosts with the policy, and of `others` without.
 fn run(others: bool, overrides: &[&str]) -> RunResult {
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
-    let text = UPLOADS.to_owned() + if others { OTHERS } else { "" };
-    let scenario = Scenario::from_toml("uploads.toml", &text, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
+    let text = UPLOADS.replace("\"lasthop\"", "\"lasthop-1\"") + if others { OTHERS } else { "" };
+    common::run(&text, overrides)
 }
 
 /// At least 0.95 of the best window found by hand, equal shares, and a round trip near the path's, within the issue's
