@@ -148,14 +148,14 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     if hosts == HostsKind::Kernel && study.is_searched() {
         bail!("a case with a table [cases.search] takes some twenty runs at each point: that is for simulated hosts");
     }
+    if let Some(point) = &arguments.print {
+        return print(&study, point);
+    }
     // All runs are read and checked before the first one starts.
     let planned = study.plan(arguments.seeds.unwrap_or(study.seeds))?;
     for run in &planned {
         let point = if run.label.is_empty() { "its scenario".to_owned() } else { format!("the point {}", run.label) };
         (runner.check)(&run.scenario, hosts).with_context(|| format!("{point} cannot be run"))?;
-    }
-    if let Some(point) = &arguments.print {
-        return print(&study, &planned, point);
     }
     tell_ineffective(&study.ineffective_keys(&planned));
     let scenarios = planned.iter().map(|run| &run.scenario).collect();
@@ -187,9 +187,10 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
 }
 
 /// Prints the scenario of the point with this label.
-fn print(study: &Study, planned: &[PlannedRun], point: &str) -> Result<ExitCode> {
-    let Some(run) = planned.iter().find(|run| run.label == point) else {
-        let labels: Vec<&str> = planned.iter().map(|run| run.label.as_str()).collect();
+fn print(study: &Study, point: &str) -> Result<ExitCode> {
+    let Some(run) = study.plan_point(point)? else {
+        let labels: Vec<String> = study.labels().collect();
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         let near = lasthop_scenario::nearest_names(point, &labels, 1);
         let meant = near.first().or(labels.first()).map_or(String::new(), |label| format!(", such as '{label}'"));
         bail!("{} has no point '{point}'; accepted: a value of each axis{meant}", study.name);

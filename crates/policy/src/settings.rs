@@ -47,8 +47,6 @@ words! {
         Growth = "growth",
         /// The queue aimed at has a part in proportion to the path.
         Path = "path",
-        /// A long queue limits the rate to an equal share.
-        EqualShare = "equal-share",
         /// No rate is below half of an equal share.
         LeastShare = "least-share",
         /// A step that loses much ends at once.

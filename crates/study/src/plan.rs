@@ -43,17 +43,36 @@ impl Study {
         let base = self.base()?;
         let mut runs = Vec::new();
         for point in 0..self.space.points() {
-            let search = self.search(point);
-            if let Some(search) = search {
+            if let Some(search) = self.search(point) {
                 self.candidate(point, base.seed, search.to)?;
             }
-            let label = joined(&self.space.coordinates(point));
             for seed in base.seed..base.seed + seeds {
-                let scenario = self.at_point(point, seed, search.map(|search| (search, search.from)))?;
-                runs.push(PlannedRun { point, label: label.clone(), scenario, searched: search.is_some() });
+                runs.push(self.planned(point, seed)?);
             }
         }
         Ok(runs)
+    }
+
+    /// The run with the first seed at the point with this label, without a look at the others; `None`: there is no such
+    /// point.
+    ///
+    /// # Errors
+    /// As [`Study::plan`], of this point.
+    pub fn plan_point(&self, label: &str) -> Result<Option<PlannedRun>, StudyError> {
+        let seed = self.base()?.seed;
+        self.labels().position(|of| of == label).map(|point| self.planned(point, seed)).transpose()
+    }
+
+    /// The points in words, in their order.
+    pub fn labels(&self) -> impl Iterator<Item = String> {
+        (0..self.space.points()).map(|point| joined(&self.space.coordinates(point)))
+    }
+
+    fn planned(&self, point: usize, seed: u64) -> Result<PlannedRun, StudyError> {
+        let search = self.search(point);
+        let scenario = self.at_point(point, seed, search.map(|search| (search, search.from)))?;
+        let label = joined(&self.space.coordinates(point));
+        Ok(PlannedRun { point, label, scenario, searched: search.is_some() })
     }
 
     /// The points found by search, in families. The points of a family try the same scenarios, with different

@@ -34,8 +34,9 @@ pub(super) struct Group {
     pub(super) news: Vec<Rate>,
     /// What peers say that all got without bounds.
     pub(super) frees: Vec<Rate>,
-    /// What peers with bulk connections propose.
+    /// What peers with bulk connections propose, and how many of them propose nothing.
     pub(super) proposals: Vec<Proposal>,
+    pub(super) silent: usize,
 }
 
 impl Group {
@@ -72,6 +73,7 @@ impl Group {
             news: bulk.iter().filter(is_news).map(|(told, _)| told.rate).collect(),
             frees: known(|told| told.free).collect(),
             proposals: bulk.iter().filter_map(|(told, _)| told.proposal).collect(),
+            silent: bulk.iter().filter(|(told, _)| told.proposal.is_none()).count(),
         }
     }
 }

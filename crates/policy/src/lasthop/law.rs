@@ -21,8 +21,7 @@ const LEAST_AIM: Span = Span::from_millis(10);
 const AIM_OF_HOST: Span = Span::from_millis(1);
 const AIM_OF_PATH: f64 = 0.1;
 /// Congested is a queue twice the least aim's parts for access point and path, and this for each host, whose turn on the
-/// air takes up to 5.5 ms; for as long as a step, while the total grows by no more than this part: slow start is no
-/// congestion.
+/// air takes up to 5.5 ms; a step long, while the total grows by no more than this part: slow start is no congestion.
 const CONGESTED_BY_HOST: Span = Span::from_millis(6);
 const GROWS: f64 = 1.1;
 /// What was got without bounds is a mean over so many seconds.
@@ -117,7 +116,12 @@ impl Law {
         if self.idle > STEP_FOR {
             self.proposal = None;
         }
-        let aim = match median(group.proposals.iter().copied().chain(self.proposal).collect()) {
+        let mut proposals: Vec<_> = group.proposals.iter().copied().chain(self.proposal).collect();
+        if matches!(self.state, State::Free { .. }) {
+            // Where nothing is bounded, a host that proposes nothing wants it so.
+            proposals.resize(proposals.len() + group.silent, Proposal::Free);
+        }
+        let aim = match median(proposals) {
             Some(Proposal::Aim(aim)) => Some(aim),
             Some(Proposal::Free) | None => None,
         };
@@ -149,7 +153,12 @@ impl Law {
         let hosts = u64::from(group.hosts);
         let limit = (LEAST_AIM + group.least_base * AIM_OF_PATH) * FILLED + CONGESTED_BY_HOST * hosts;
         let is_congested = group.crest > limit && (group.total < self.free * GROWS || !self.has(Ablation::Growth));
-        let congested = if is_congested { congested + host.elapsed } else { Span::ZERO };
+        // Beacons are seldom where hosts are many: an exception does not start the count anew.
+        let congested = if is_congested {
+            (congested + host.elapsed).min(STEP_FOR + TICK * 4)
+        } else {
+            congested.saturating_sub(host.elapsed)
+        };
         self.state = State::Free { congested };
         self.proposal = if host.now < self.waits_until {
             Some(Proposal::Free)
@@ -235,12 +244,9 @@ impl Law {
             self.patience = Some((self.patience() * longer).min(LONGEST_PATIENCE));
             return;
         }
-        if now < self.waits_until {
-            return;
-        }
-        if step.aim > least * 1.01 {
-            self.proposal = Some(Proposal::Aim((step.aim * STEP).max(least)));
-        } else {
+        let goes_down = now >= self.waits_until;
+        self.proposal = Some(Proposal::Aim(if goes_down { (step.aim * STEP).max(least) } else { step.aim }));
+        if goes_down && step.aim <= least * 1.01 {
             self.patience = None;
         }
     }
@@ -252,17 +258,13 @@ impl Law {
         let sum: Rate = group.news.iter().map(near).sum::<Rate>() + own;
         let mut rate = sum * (1.0 / (1.0 + group.news.len() as f64));
         let equal = |total: Rate| total * (1.0 / f64::from(group.hosts.max(1)));
-        if group.queue > aim * FILLED && self.has(Ablation::EqualShare) {
-            rate = rate.min(equal(group.bulk.max(self.free)));
-        }
         let room = (group.base + aim).as_secs_f64();
         if host.now.saturating_since(since) > TICK * 2 {
             let off = (group.queue.as_secs_f64() - aim.as_secs_f64()) / room;
             rate = rate * (1.0 - (GAIN * off).clamp(-MOST_MOVE, MOST_MOVE));
         }
-        let least = Rate::over(Bytes::new(u64::from(LEAST_SEGMENTS * host.bulk) * 1448), group.base + aim);
         let share = if self.has(Ablation::LeastShare) { equal(self.free) * LEAST_SHARE } else { Rate::ZERO };
-        self.rate = rate.max(share).min(group.most * BELIEVED).max(least);
+        self.rate = rate.min(group.most * BELIEVED).max(share);
     }
 }
 

@@ -130,7 +130,9 @@ impl Policy for Lasthop {
         self.law.on_tick(&host, &group);
         match (was_bound, self.law.state()) {
             (false, State::Bound { .. }) => {
-                self.before = observation.flows.iter().map(|flow| (flow.id, flow.cwnd_segments)).collect();
+                let bulk = |flow: &&FlowObservation| self.own.flow(flow.id).is_some_and(|state| state.uploads);
+                let windows = observation.flows.iter().filter(bulk).map(|flow| (flow.id, flow.cwnd_segments));
+                self.before = windows.collect();
             }
             // A host without bulk connections fills no queue that others could have taken.
             (true, State::Free { .. }) if host.bulk > 0 => {

@@ -201,6 +201,16 @@ fn one_liar_of_ten_takes_at_most_a_tenth() {
 }
 
 #[test]
+fn one_host_that_proposes_an_aim_begins_nothing_for_silent_ones() {
+    let mut fluid = Fluid::of(&[Way::Up; 2], 256);
+    let queue = Some(Span::from_millis(20));
+    let proposal = Some(Proposal::Aim(Span::from_millis(20)));
+    fluid.stranger = Some(Told { queue, proposal, bulk: true, ..Told::default() });
+    fluid.run(60);
+    assert_eq!(fluid.bounded(), 0);
+}
+
+#[test]
 fn a_host_that_starts_late_gets_the_rate_of_the_others() {
     let mut fluid = Fluid::of(&[Way::Up; 4], 20);
     fluid.run(60);
