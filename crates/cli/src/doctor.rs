@@ -3,7 +3,8 @@
 use anyhow::Result;
 use clap::Args;
 use lasthop_agent::{Config, Interface, WifiLink, describe_last_link, describe_reports};
-use lasthop_kernel::Mode;
+use lasthop_kernel::{Mode, Outcome, Support};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +20,83 @@ pub(crate) struct DoctorArguments {
     /// The interface to examine, instead of the configured one or that of the default route
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
+    /// Print one JSON document: docs/guide/agent.md
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints. `schema` is raised when a key changes its meaning or goes.
+#[derive(Serialize)]
+struct Findings {
+    schema: u32,
+    version: &'static str,
+    /// `control`, `clamp`, `observe` or `nothing`.
+    best_mode: &'static str,
+    features: Vec<Found>,
+    agent: Decides,
+    /// Our congestion controls, for any program.
+    laws: Possible,
+    interface: Seen,
+    last_link: LastLink,
+}
+
+/// A feature of the kernel.
+#[derive(Serialize)]
+struct Found {
+    name: &'static str,
+    present: bool,
+    /// What it is; where it is missing, why.
+    text: String,
+}
+
+/// What decides, with the configuration that was read.
+#[derive(Serialize)]
+struct Decides {
+    mode: String,
+    policy: String,
+    /// `null`: no configuration was read.
+    config: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Possible {
+    possible: bool,
+    text: String,
+}
+
+/// The interface that the agent would manage.
+#[derive(Serialize)]
+struct Seen {
+    /// `null`: there is none.
+    name: Option<String>,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct LastLink {
+    text: String,
+    /// What servers would hear of it; `null`: no configuration was read.
+    reported: Option<String>,
+    can_report: Possible,
+}
+
+impl Found {
+    fn all(support: &Support) -> Vec<Self> {
+        let found = |(feature, outcome): (lasthop_kernel::Feature, &Outcome)| match outcome {
+            Outcome::Present => Self { name: feature.name(), present: true, text: feature.description().to_owned() },
+            Outcome::Missing(text) => Self { name: feature.name(), present: false, text: text.clone() },
+        };
+        support.features().map(found).collect()
+    }
+}
+
+impl Possible {
+    fn of<E: std::error::Error + Send + Sync + 'static>(outcome: Result<(), E>, text: &str) -> Self {
+        match outcome {
+            Ok(()) => Self { possible: true, text: text.to_owned() },
+            Err(error) => Self { possible: false, text: format!("{:#}", anyhow::Error::from(error)) },
+        }
+    }
 }
 
 /// `lasthop doctor`: tries every feature that lasthop needs. Exit code 1 if the agent could not control here.
@@ -30,39 +108,55 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let config = file.as_deref().map(|file| Config::load(Some(file), &[])).transpose()?;
     let support = lasthop_kernel::probe();
     let best = support.best_mode();
-    let means = match best {
-        Mode::Control => "control: windows are bounded from both sides, and pacing rates from above, under a lease",
-        Mode::Clamp => "clamp: windows and pacing rates are bounded from above only",
-        Mode::Observe => "observe: connections are watched, nothing is changed",
-        Mode::Nothing => "nothing: the agent cannot run here",
+    let (best_mode, means) = match best {
+        Mode::Control => ("control", "windows are bounded from both sides, and pacing rates from above, under a lease"),
+        Mode::Clamp => ("clamp", "windows and pacing rates are bounded from above only"),
+        Mode::Observe => ("observe", "connections are watched, nothing is changed"),
+        Mode::Nothing => ("nothing", "the agent cannot run here"),
     };
-    let laws = match lasthop_kernel::laws::check() {
-        Ok(()) => "can be loaded into the kernel, for any program: lasthop laws load".to_owned(),
-        Err(error) => format!("{:#}", anyhow::Error::from(error)),
-    };
+    let laws = "can be loaded into the kernel, for any program: lasthop laws load";
+    let laws = Possible::of(lasthop_kernel::laws::check(), laws);
     let Config { mode, policy, .. } = config.clone().unwrap_or_default();
-    let from = match (&file, &arguments.config) {
-        (None, _) => " (the defaults; --mode control has it control)".to_owned(),
-        (Some(_), Some(_)) => String::new(),
-        (Some(file), None) => format!(" ({})", file.display()),
-    };
-    let agent = format!("mode {mode}, policy {}{from}", policy.policy);
     let configured = config.as_ref().and_then(|config| config.interface.as_deref());
-    let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
-    let can_report = match lasthop_kernel::link_report::check() {
-        Ok(()) => "servers can be told ([last_link] report = true)".to_owned(),
-        Err(error) => format!("{:#}", anyhow::Error::from(error)),
-    };
-    let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
-    crate::say(&format!(
-        "{support}\nbest mode  {means}\nagent      {agent}\nlaws       {laws}\ninterface  {interface}\nlast link  {link}; {can_report}{reports}"
-    ))?;
+    let Looked { name, interface, link, reports } =
+        look(arguments.interface.as_deref().or(configured), config.as_ref());
+    let can_report =
+        Possible::of(lasthop_kernel::link_report::check(), "servers can be told ([last_link] report = true)");
+    if arguments.json {
+        let found = Findings {
+            schema: 1,
+            version: lasthop_version::VERSION,
+            best_mode,
+            features: Found::all(&support),
+            agent: Decides { mode: mode.to_string(), policy: policy.policy.to_string(), config: file },
+            laws,
+            interface: Seen { name, text: interface },
+            last_link: LastLink { text: link, reported: reports, can_report },
+        };
+        crate::say(&serde_json::to_string_pretty(&found)?)?;
+    } else {
+        let from = match (&file, &arguments.config) {
+            (None, _) => " (the defaults; --mode control has it control)".to_owned(),
+            (Some(_), Some(_)) => String::new(),
+            (Some(file), None) => format!(" ({})", file.display()),
+        };
+        let agent = format!("mode {mode}, policy {}{from}", policy.policy);
+        let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
+        let interface = name.map_or(interface.clone(), |name| format!("{name}: {interface}"));
+        crate::say(&format!(
+            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}\nlaws       {}\ninterface  {interface}\n\
+             last link  {link}; {}{reports}",
+            laws.text, can_report.text
+        ))?;
+    }
     Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
 }
 
 /// What an agent would find here.
 struct Looked {
-    /// The interface that it would manage.
+    /// The interface that it would manage; `None`: there is none.
+    name: Option<String>,
+    /// What that is, or why there is none.
     interface: String,
     /// What is known of its link.
     link: String,
@@ -78,7 +172,7 @@ fn look(name: Option<&str>, config: Option<&Config>) -> Looked {
             None => "none: there is no default route, so the agent needs --interface".to_owned(),
         };
         let reports = config.map(|_| "none: there is no interface".to_owned());
-        return Looked { interface: none, link: "not known".to_owned(), reports };
+        return Looked { name: None, interface: none, link: "not known".to_owned(), reports };
     };
     let wifi = WifiLink::read(&interface);
     let associated = wifi.as_ref().ok().and_then(|link| link.as_ref());
@@ -91,5 +185,5 @@ fn look(name: Option<&str>, config: Option<&Config>) -> Looked {
         }
         Err(error) => format!("{error:#}"),
     };
-    Looked { interface: format!("{}: {what}", interface.name), link, reports }
+    Looked { name: Some(interface.name), interface: what, link, reports }
 }

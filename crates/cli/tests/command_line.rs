@@ -243,6 +243,24 @@ fn the_doctor_says_what_decides_and_lasthop_does_where_nothing_else_is_said() {
 }
 
 #[test]
+fn the_doctor_says_the_same_as_one_json_document() {
+    let output = lasthop(&["doctor", "--no-config", "--json"]);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!((&found["schema"], &found["agent"]["policy"]), (&1.into(), &"lasthop".into()));
+    assert!(found["agent"]["config"].is_null());
+    let features = found["features"].as_array().expect("a list");
+    let text = lasthop(&["doctor", "--no-config"]);
+    let text = String::from_utf8_lossy(&text.stdout);
+    for feature in features {
+        let word = if feature["present"] == true { "present" } else { "missing" };
+        assert!(text.contains(&format!("{word}  {}", feature["text"].as_str().expect("a text"))), "{feature}");
+    }
+    let best = found["best_mode"].as_str().expect("a word");
+    assert!(text.contains(&format!("best mode  {best}: ")), "{text}");
+    assert_eq!(output.status.code(), Some(i32::from(best != "control")));
+}
+
+#[test]
 fn the_doctor_says_what_a_configuration_would_tell_servers() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("agent.toml");

@@ -80,6 +80,26 @@ impl Feature {
         Self::ControlLoads,
     ];
 
+    /// The feature's name for programs: this word stays as it is.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Privilege => "privilege",
+            Self::KernelBtf => "kernel-btf",
+            Self::Cgroup2 => "cgroup2",
+            Self::SocketOperations => "socket-operations",
+            Self::SocketIterator => "socket-iterator",
+            Self::SocketIteratorChanges => "socket-iterator-changes",
+            Self::ControlPrograms => "control-programs",
+            Self::ControlLinks => "control-links",
+            Self::CubicCalls => "cubic-calls",
+            Self::StateChanges => "state-changes",
+            Self::LeavingPackets => "leaving-packets",
+            Self::ObserveLoads => "observe-loads",
+            Self::ClampLoads => "clamp-loads",
+            Self::ControlLoads => "control-loads",
+        }
+    }
+
     /// The feature, and the kernel that has it.
     pub fn description(self) -> &'static str {
         match self {
