@@ -206,8 +206,28 @@ impl Config {
         }
     }
 
-    /// Reads a file, or the defaults without one, and applies the flags. Every value in the file must be valid, even
-    /// under a flag. Conditions between keys are checked on the result.
+    /// The drop-ins of a file: those named `*.toml` in the folder FILE.d, in the order of their names. None if there is
+    /// no such folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn drop_ins(file: &Path) -> Result<Vec<PathBuf>, DocumentError> {
+        let folder = PathBuf::from(format!("{}.d", file.display()));
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(cannot_read(&folder, error)),
+        };
+        let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
+        let mut paths = paths.map_err(|error| cannot_read(&folder, error))?;
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        paths.sort_unstable();
+        Ok(paths)
+    }
+
+    /// Reads a file, or the defaults without one, and applies its [drop-ins](Self::drop_ins) and then the flags. Every
+    /// value in every file must be valid, even under a drop-in or a flag. Conditions between keys are checked on the
+    /// result.
     ///
     /// # Errors
     /// Names the file and line, or the flag; the key; and the accepted values.
@@ -215,10 +235,32 @@ impl Config {
         match file {
             None => Self::from_toml("the defaults", "", flags),
             Some(path) => {
-                let text = fs::read_to_string(path).map_err(|error| cannot_read(path, error))?;
-                Self::from_toml(&path.display().to_string(), &text, flags)
+                let read = |path: &Path| fs::read_to_string(path).map_err(|error| cannot_read(path, error));
+                let mut changes = Vec::new();
+                for drop_in in Self::drop_ins(path)? {
+                    changes.extend(Self::changes(&drop_in.display().to_string(), &read(&drop_in)?)?);
+                }
+                changes.extend_from_slice(flags);
+                Self::from_toml(&path.display().to_string(), &read(path)?, &changes)
             }
         }
+    }
+
+    /// The keys that a drop-in sets. Messages name the file.
+    fn changes(file: &str, text: &str) -> Result<Vec<Override>, DocumentError> {
+        Document::read(file, text, &[], Self::section())?;
+        let mut changes = Vec::new();
+        let mut left: Vec<(String, toml::Value)> =
+            text.parse::<toml::Table>().expect("it was read above").into_iter().collect();
+        while let Some((key, value)) = left.pop() {
+            match value {
+                toml::Value::Table(table) => {
+                    left.extend(table.into_iter().map(|(of, value)| (format!("{key}.{of}"), value)))
+                }
+                value => changes.push(Override::of_flag(&format!("{file}: {key} ="), &key, value)),
+            }
+        }
+        Ok(changes)
     }
 
     fn from_toml(file: &str, text: &str, flags: &[Override]) -> Result<Self, DocumentError> {
@@ -265,6 +307,28 @@ impl LastLinkConfig {
 mod tests {
     use super::*;
     use lasthop_policy::{Row, WindowTable};
+
+    #[test]
+    fn drop_ins_change_single_keys_in_the_order_of_their_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("agent.toml");
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+        write("agent.toml", "mode = \"control\"\ntick_ms = 400\n[beacon]\nport = 1000\n");
+        fs::create_dir(folder.path().join("agent.toml.d")).expect("a folder");
+        write("agent.toml.d/20-b.toml", "[beacon]\nport = 3000\n");
+        write("agent.toml.d/10-a.toml", "tick_ms = 300\n[beacon]\nport = 2000\n");
+        write("agent.toml.d/30-c.toml~", "nonsense");
+        let config = Config::load(Some(&file), &[Override::of_flag("--mode", "mode", "advise")]).expect("it is valid");
+        assert_eq!((config.mode, config.tick_ms, config.beacon.port), (Mode::Advise, 300, 3000));
+
+        write("agent.toml.d/20-b.toml", "[beacon]\nport = 3000\nprot = 1\n");
+        let error = Config::load(Some(&file), &[]).expect_err("there is no such key").to_string();
+        assert!(error.contains("20-b.toml:3") && error.contains("beacon.prot"), "{error}");
+        // Each is right, but not together with the file.
+        write("agent.toml.d/20-b.toml", "lease_ms = 310\n");
+        let error = Config::load(Some(&file), &[]).expect_err("a lease of one tick").to_string();
+        assert!(error.contains("lease_ms"), "{error}");
+    }
 
     fn error(text: &str) -> String {
         Config::from_toml("agent.toml", text, &[]).expect_err("this configuration must not be accepted").to_string()

@@ -110,7 +110,12 @@ fn configured_file(arguments: &AgentArguments) -> Result<Option<PathBuf>> {
 /// Logs which file was read, and how to make an agent control that only advises.
 fn say_what_was_read(arguments: &AgentArguments, file: Option<&Path>, config: &Config) {
     match file {
-        Some(file) => info!("the configuration is {}", file.display()),
+        Some(file) => {
+            info!("the configuration is {}", file.display());
+            for drop_in in Config::drop_ins(file).unwrap_or_default() {
+                info!("changed by {}", drop_in.display());
+            }
+        }
         None if arguments.no_config => info!("no configuration is read (--no-config): these are the defaults"),
         None => info!("no configuration: {} does not exist; these are the defaults", Config::FILE),
     }

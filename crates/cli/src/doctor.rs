@@ -56,6 +56,7 @@ struct Decides {
     policy: String,
     /// `null`: no configuration was read.
     config: Option<PathBuf>,
+    drop_ins: Vec<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +107,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         false => Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?,
     };
     let config = file.as_deref().map(|file| Config::load(Some(file), &[])).transpose()?;
+    let drop_ins = file.as_deref().map(Config::drop_ins).transpose()?.unwrap_or_default();
     let support = lasthop_kernel::probe();
     let best = support.best_mode();
     let (best_mode, means) = match best {
@@ -128,7 +130,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
             version: lasthop_version::VERSION,
             best_mode,
             features: Found::all(&support),
-            agent: Decides { mode: mode.to_string(), policy: policy.policy.to_string(), config: file },
+            agent: Decides { mode: mode.to_string(), policy: policy.policy.to_string(), config: file, drop_ins },
             laws,
             interface: Seen { name, text: interface },
             last_link: LastLink { text: link, reported: reports, can_report },
@@ -140,7 +142,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
             (Some(_), Some(_)) => String::new(),
             (Some(file), None) => format!(" ({})", file.display()),
         };
-        let agent = format!("mode {mode}, policy {}{from}", policy.policy);
+        let changed: String = drop_ins.iter().map(|path| format!(", changed by {}", path.display())).collect();
+        let agent = format!("mode {mode}, policy {}{from}{changed}", policy.policy);
         let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
         let interface = name.map_or(interface.clone(), |name| format!("{name}: {interface}"));
         crate::say(&format!(
