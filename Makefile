@@ -5,10 +5,10 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint bench fuzz wheels docs clean
+.PHONY: help setup build demo test lint bench fuzz wheels packages test-packages supply-chain docs clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the system packages that are missing (apt-get, as root or with sudo)
 	@scripts/system-packages
@@ -37,6 +37,15 @@ fuzz: setup ## what strangers can send, 60 s each: forged beacons against the co
 
 wheels: ## the Python package's wheels for amd64 and arm64 (out/wheels), each tried (quarter of an hour; rustup; qemu-user-static and debootstrap to try arm64)
 	@scripts/wheels $(OUT)/wheels
+
+packages: setup ## .deb, .rpm and tarball for amd64 and arm64, with the list of their parts (out/packages; ten minutes; rustup, Debian)
+	@scripts/packages $(OUT)/packages
+
+test-packages: ## install, upgrade, remove and purge these packages in fresh roots of Debian 12 and 13, and by rpm (root; debootstrap, rpm, qemu-user-static)
+	@scripts/test-packages $(OUT)/packages
+
+supply-chain: ## licences, sources and known holes of all crates, by cargo-deny (built once, two minutes; the network for the latter)
+	@scripts/supply-chain
 
 docs: ## the pages of docs/ as a book with a search (out/book/index.html), every link checked (mdBook is built once, three minutes; needs python3)
 	@scripts/book $(OUT)/book

@@ -5,7 +5,9 @@
 //! with a message that says what to do; 130 a signal ended it early, and nothing was kept.
 
 mod agent;
+mod built_in;
 mod doctor;
+mod generate;
 mod key;
 mod laws;
 mod out_folder;
@@ -61,6 +63,8 @@ enum Command {
     Compare(runs::CompareArguments),
     /// Run a study: a figure of a paper, and which of its claims hold
     Study(study::StudyArguments),
+    /// List and print the scenarios that are built in
+    Scenarios(built_in::ScenariosArguments),
     /// Observe this host's connections, and bound their windows when the access point is congested
     Agent(agent::AgentArguments),
     /// Make a group key: hosts that have it believe only each other
@@ -71,6 +75,11 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Print the JSON Schema of a file, by which an editor completes and checks its keys
     Schema(schema::SchemaArguments),
+    /// Print the script by which a shell completes this command's arguments
+    Completions(generate::CompletionsArguments),
+    /// Write the man pages of this command and its subcommands into a folder
+    #[command(hide = true)]
+    Man(generate::ManArguments),
 }
 
 /// The agent's log. Other commands have none, and write to standard error themselves.
@@ -93,11 +102,14 @@ fn main() -> ExitCode {
         Command::Run(arguments) => runs::run(&arguments),
         Command::Compare(arguments) => runs::compare(&arguments),
         Command::Study(arguments) => study::study(&arguments),
+        Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Completions(arguments) => generate::completions(&arguments),
+        Command::Man(arguments) => generate::man(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {
         tell(format_args!("lasthop: {error:#}"));

@@ -1,5 +1,6 @@
 //! `lasthop run` and `lasthop compare`.
 
+use crate::built_in::Found;
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::simulate::simulate;
@@ -22,7 +23,7 @@ use std::time::Instant;
 /// The arguments that `run` and `compare` have in common.
 #[derive(Args)]
 struct Common {
-    /// The scenario: a TOML file (docs/guide/scenario.md)
+    /// The scenario: a TOML file (docs/guide/scenario.md), or the name of a built-in one, such as ten-uploads
     scenario: PathBuf,
     /// The kind of hosts: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root
     #[arg(long, value_enum, default_value_t = Habitat::Simulated)]
@@ -130,7 +131,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let common = &arguments.common;
     let seed = arguments.seed.map(Override::seed);
     let overrides: Vec<Override> = common.overrides.iter().cloned().chain(seed).collect();
-    let scenario = Scenario::load(&common.scenario, &overrides)?;
+    let found = Found::scenario(&common.scenario)?;
+    let scenario = found.load(&overrides)?;
     common.check(&scenario)?;
     tell_of_late_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
@@ -162,12 +164,13 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if arguments.jobs.is_some() && common.hosts == Habitat::Kernel {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for --hosts simulated");
     }
-    let base = Scenario::load(&common.scenario, &common.overrides)?;
+    let found = Found::scenario(&common.scenario)?;
+    let base = found.load(&common.overrides)?;
     tell_of_late_changes(&base);
     let seeds: Vec<u64> = (base.seed..base.seed + arguments.seeds).collect();
     // All runs are read and checked before the first one starts, so that a mistake in the last costs no time.
     let planned = plan_cases(&cases, &common.overrides, &seeds, |overrides| -> Result<Scenario> {
-        let scenario = Scenario::load(&common.scenario, overrides)?;
+        let scenario = found.load(overrides)?;
         common.check(&scenario).map(|()| scenario)
     });
     let planned = planned.map_err(|error| {

@@ -1,5 +1,6 @@
 //! `lasthop study`: runs the points of a study, on all cores or in real time, and judges its claims.
 
+use crate::built_in;
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{Habitat, check_memory, claim, jobs, keep, tell_again, tell_ineffective, tell_of_short_warmups};
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// The default folder of studies.
+/// The folder of studies in the working folder: these come before those that are built in.
 const STUDIES: &str = "studies";
 
 #[derive(Args)]
@@ -34,9 +35,9 @@ pub(crate) struct StudyArguments {
     /// List the studies, and run none
     #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "overrides", "out", "jobs", "plan", "print", "shard"])]
     list: bool,
-    /// The folder of the studies
-    #[arg(long, value_name = "DIR", default_value = STUDIES)]
-    studies: PathBuf,
+    /// The folder of the studies; without it `studies` in this folder, and those that are built in
+    #[arg(long, value_name = "DIR")]
+    studies: Option<PathBuf>,
     /// The kind of hosts: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root;
     /// without it the study's own
     #[arg(long, value_enum)]
@@ -140,7 +141,7 @@ type Run<'a> = &'a (dyn Fn(&Scenario, HostsKind, &Progress) -> Result<Option<Run
 
 fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let Some(name) = &arguments.name else { return list(arguments) };
-    let study = Study::load(&find(&arguments.studies, name)?)?.with_overrides(arguments.overrides.clone());
+    let study = find(arguments.studies.as_deref(), name)?.with_overrides(arguments.overrides.clone());
     let hosts = arguments.hosts.map_or(study.hosts, Habitat::hosts_kind);
     if arguments.jobs.is_some() && hosts == HostsKind::Kernel {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for simulated hosts");
@@ -373,18 +374,27 @@ fn tell_what_failed(result: &StudyResult) {
     result.invalid_reasons.iter().for_each(|reason| tell(format_args!("not valid: {reason}")));
 }
 
-/// The file of a study.
-fn find(folder: &Path, name: &str) -> Result<PathBuf> {
+/// The study of a file; of a folder; of the folder `studies`, else a built-in one.
+fn find(folder: Option<&Path>, name: &str) -> Result<Study> {
     let given = Path::new(name);
     if given.extension().is_some_and(|ending| ending == "toml") {
-        return Ok(given.to_owned());
+        return Ok(Study::load(given)?);
     }
-    let path = folder.join(format!("{name}.toml"));
+    let path = folder.unwrap_or(Path::new(STUDIES)).join(format!("{name}.toml"));
     if path.is_file() {
-        return Ok(path);
+        if folder.is_none() && built_in::study_names().any(|known| known == name) {
+            tell(format_args!("study: the file {} of this folder, not the built-in one", path.display()));
+        }
+        return Ok(Study::load(&path)?);
     }
-    let known = names(folder)?;
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    if folder.is_none()
+        && let Some(study) = built_in::study(name)
+    {
+        tell(format_args!("study: the built-in {name}"));
+        return study;
+    }
+    let known = known(folder)?;
+    let known: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
     let mut near = lasthop_scenario::nearest_names(name, &known, MOST_MEANT);
     if near.is_empty() {
         // For a name without its folder.
@@ -394,7 +404,31 @@ fn find(folder: &Path, name: &str) -> Result<PathBuf> {
         near = known.iter().filter(meant).take(MOST_MEANT).copied().collect();
     }
     let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
-    bail!("there is no study {name} in {}{meant}; `lasthop study --list` has all {}", folder.display(), known.len())
+    let place = folder.map_or_else(|| "here or built in".to_owned(), |folder| format!("in {}", folder.display()));
+    bail!("there is no study {name} {place}{meant}; `lasthop study --list` has all {}", known.len())
+}
+
+/// Where a study of the list is.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Place {
+    Folder,
+    BuiltIn,
+}
+
+/// All studies of the folder; without one those of the folder `studies`, if it is there, and the built-in ones.
+fn known(folder: Option<&Path>) -> Result<Vec<(String, Place)>> {
+    let here = Path::new(STUDIES);
+    let in_folder = match folder {
+        Some(folder) => names(folder)?,
+        None if here.is_dir() => names(here)?,
+        None => Vec::new(),
+    };
+    let built_in = built_in::study_names().filter(|name| folder.is_none() && !in_folder.iter().any(|of| of == name));
+    let built_in: Vec<_> = built_in.map(|name| (name.to_owned(), Place::BuiltIn)).collect();
+    let mut known: Vec<_> = in_folder.into_iter().map(|name| (name, Place::Folder)).chain(built_in).collect();
+    known.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(known)
 }
 
 /// All studies of a folder in alphabetical order, as in `hayakawa/fig-06`.
@@ -422,11 +456,13 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 
 /// Lists all studies with size and title; unreadable ones with the reason.
 fn list(arguments: &StudyArguments) -> Result<ExitCode> {
-    let names = names(&arguments.studies)?;
-    if names.is_empty() {
-        bail!("there is no study in {}: one is a file {0}/PAPER/FIGURE.toml", arguments.studies.display());
+    let folder = arguments.studies.as_deref();
+    let known = known(folder)?;
+    let folder = folder.unwrap_or(Path::new(STUDIES));
+    if known.is_empty() {
+        bail!("there is no study in {}: one is a file {0}/PAPER/FIGURE.toml", folder.display());
     }
-    let listed: Vec<Listed> = names.into_iter().map(|name| Listed::of(&arguments.studies, name)).collect();
+    let listed: Vec<Listed> = known.into_iter().map(|(name, place)| Listed::of(folder, name, place)).collect();
     if arguments.json {
         say(&serde_json::to_string_pretty(&listed)?)?;
     } else {
@@ -441,6 +477,7 @@ fn list(arguments: &StudyArguments) -> Result<ExitCode> {
 #[derive(Serialize)]
 struct Listed {
     name: String,
+    place: Place,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     size: Option<Size>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -455,13 +492,18 @@ struct Size {
 }
 
 impl Listed {
-    fn of(folder: &Path, name: String) -> Self {
-        match Study::load(&folder.join(format!("{name}.toml"))) {
+    fn of(folder: &Path, name: String, place: Place) -> Self {
+        let study = match place {
+            Place::Folder => Study::load(&folder.join(format!("{name}.toml"))).map_err(anyhow::Error::from),
+            Place::BuiltIn => built_in::study(&name).unwrap_or_else(|| bail!("it is not built in")),
+        };
+        match study {
             Ok(study) => {
                 let runs = study.points() as u64 * study.seeds;
-                Self { name, size: Some(Size { runs, claims: study.claims.len(), title: study.title }), error: None }
+                let size = Size { runs, claims: study.claims.len(), title: study.title };
+                Self { name, place, size: Some(size), error: None }
             }
-            Err(error) => Self { name, size: None, error: Some(format!("{:#}", anyhow::Error::from(error))) },
+            Err(error) => Self { name, place, size: None, error: Some(format!("{error:#}")) },
         }
     }
 }

@@ -106,6 +106,39 @@ fn pure_rooms_use_only_what_is_known_to_be_pure() {
     }
 }
 
+/// Whether an SPDX expression can be met with these licences. Parentheses are looked over, so that `A OR (B AND C)` and
+/// `(A OR B) AND C` are read alike: cargo-deny is exact (`make supply-chain`), and this needs no network.
+fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
+    let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+    plain.split(" OR ").any(|choice| choice.split(" AND ").all(|licence| allowed.contains(&licence.trim())))
+}
+
+#[test]
+fn every_crate_has_a_licence_that_deny_toml_allows_and_comes_from_the_registry() {
+    let deny = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml");
+    let listed = deny.lines().find_map(|line| line.strip_prefix("allow = [")?.strip_suffix(']')).expect("its licences");
+    let allowed: Vec<&str> = listed.split(", ").map(|licence| licence.trim_matches('"')).collect();
+    assert!(is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0", &allowed) && is_allowed("Zlib/MIT", &allowed));
+    assert!(!is_allowed("GPL-3.0-only", &allowed) && !is_allowed("MIT AND GPL-3.0-only", &allowed));
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--workspace", "--edges", "all", "--prefix", "none", "--format", "{p}|{l}"])
+        .args(["--target", "x86_64-unknown-linux-gnu"])
+        .current_dir(root())
+        .output()
+        .expect("cargo tree runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let crates = String::from_utf8(output.stdout).expect("text");
+    // One of ours has its folder in brackets, and one of git its address.
+    let others = crates.lines().filter_map(|line| line.split_once('|')).filter(|(name, _)| !name.contains("(/"));
+    let others: BTreeMap<&str, &str> = others.collect();
+    assert!(others.len() > 100, "{} crates", others.len());
+    for (name, licence) in others {
+        assert!(!name.contains("://"), "{name} is not of crates.io");
+        let licence = licence.trim_end_matches(" (*)");
+        assert!(is_allowed(licence, &allowed), "{name}: {licence}; accepted: {listed} (deny.toml)");
+    }
+}
+
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }

@@ -53,7 +53,7 @@ fn arguments(folder: &Path, name: Option<&str>, jobs: usize) -> StudyArguments {
         overrides: Vec::new(),
         name: name.map(str::to_owned),
         list: name.is_none(),
-        studies: folder.to_owned(),
+        studies: Some(folder.to_owned()),
         hosts: None,
         seeds: None,
         out: Some(folder.join(format!("out-{jobs}"))),
@@ -460,14 +460,15 @@ fn jobs_are_not_for_kernel_hosts() {
 fn a_study_is_found_by_its_name_or_its_path() {
     let folder = studies(&[]);
     let file = folder.path().join("nobody/fig-1.toml");
-    assert_eq!(find(folder.path(), "nobody/fig-1").expect("the study"), file);
-    assert_eq!(find(Path::new("nowhere"), &file.display().to_string()).expect("the study"), file);
-    let error = find(folder.path(), "nobody/fig-2").expect_err("no such study").to_string();
+    assert_eq!(find(Some(folder.path()), "nobody/fig-1").expect("the study").name, "nobody/fig-1");
+    let by_path = find(Some(Path::new("nowhere")), &file.display().to_string());
+    assert_eq!(by_path.expect("the study").name, "nobody/fig-1");
+    let error = find(Some(folder.path()), "nobody/fig-2").expect_err("no such study").to_string();
     let meant = "there is no study nobody/fig-2 in ";
     assert!(error.starts_with(meant) && error.contains("did you mean nobody/fig-1"), "{error}");
-    let error = find(folder.path(), "fig-1").expect_err("no such study").to_string();
+    let error = find(Some(folder.path()), "fig-1").expect_err("no such study").to_string();
     assert!(error.contains("did you mean nobody/fig-1"), "{error}");
-    let error = format!("{:#}", find(&folder.path().join("none"), "a/b").expect_err("no such folder"));
+    let error = format!("{:#}", find(Some(&folder.path().join("none")), "a/b").expect_err("no such folder"));
     assert!(error.contains("--studies DIR"), "{error}");
 }
 

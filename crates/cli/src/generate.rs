@@ -1,0 +1,38 @@
+//! `lasthop completions` and `lasthop man`: what a shell and man(1) know of the command line, made from its definition.
+
+use crate::{Arguments, say};
+use anyhow::{Context as _, Result};
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell; packages install these for bash, fish and zsh
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+#[derive(Args)]
+pub(crate) struct ManArguments {
+    /// The folder for the pages, which is made; files of the same names are replaced
+    folder: PathBuf,
+}
+
+/// `lasthop completions`.
+pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "lasthop", &mut script);
+    say(&String::from_utf8(script).context("a completion script is text")?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `lasthop man`: a page for the command and one for each subcommand, such as lasthop-run.1.
+pub(crate) fn man(arguments: &ManArguments) -> Result<ExitCode> {
+    let folder = &arguments.folder;
+    let cannot = || format!("cannot write man pages into {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(cannot)?;
+    clap_mangen::generate_to(Arguments::command(), folder).with_context(cannot)?;
+    Ok(ExitCode::SUCCESS)
+}
