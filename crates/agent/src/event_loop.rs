@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::error::{Doing, Result};
 use crate::host_tcp::Loader;
 use crate::notify::Notify;
+use crate::privilege;
 use crate::record::Totals;
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
@@ -36,6 +37,9 @@ pub struct Orders<'a> {
     pub status: Option<&'a Path>,
     /// The service manager.
     pub notify: Notify,
+    /// Has the calling thread give up, once the agent has started, all capabilities but those that it needs: for a
+    /// process that is an agent and nothing else.
+    pub least_privilege: bool,
 }
 
 /// Reads a configuration, or explains the failure.
@@ -52,7 +56,7 @@ pub struct Reload<'a> {
 impl<'a> Orders<'a> {
     /// No orders except `stop`.
     pub fn until(stop: &'a AtomicBool) -> Self {
-        Self { stop, reload: None, status: None, notify: Notify::default() }
+        Self { stop, reload: None, status: None, notify: Notify::default(), least_privilege: false }
     }
 }
 
@@ -72,6 +76,9 @@ pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>
 pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
     config.validate()?;
     let mut agent = Agent::start(config, orders.status, loader)?;
+    if orders.least_privilege {
+        privilege::drop_the_rest(config)?;
+    }
     orders.notify.ready(&agent.in_a_line());
     let mut next_tick = clock::monotonic();
     let mut next_refresh = next_tick + REFRESH;
@@ -104,6 +111,7 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
         if now >= next_tick {
             agent.on_tick(now, now - next_tick);
             next_tick = following(next_tick, agent.tick(), now);
+            orders.notify.alive();
             now = clock::monotonic();
             agent.poll_program(now);
         }

@@ -13,13 +13,15 @@ use lasthop_peers::group::Label;
 use lasthop_peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
 use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
+use std::env;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tracing::{debug, warn};
+use zeroize::Zeroizing;
 
 /// After a flood the sockets rest for this long, and the kernel drops the excess.
 const DEAF_AFTER_A_FLOOD: Span = Span::from_millis(100);
@@ -30,6 +32,9 @@ const WAITING_AT_MOST: usize = 2048;
 /// After a larger backward step of the wall clock this host takes a new identity: the old one has used up its
 /// timestamps.
 const CLOCK_FELL_BACK_NS: u64 = 5_000_000_000;
+
+/// More than anybody's key: HMAC-SHA-256 hashes one of more than 64 bytes first.
+const LONGEST_KEY_BYTES: usize = 4096;
 
 /// This host's sender and receiver of beacons.
 #[derive(Debug)]
@@ -70,7 +75,11 @@ struct Clocks {
 impl Hearing {
     /// Reads the group key, if configured. Opens no socket yet.
     pub(crate) fn new(config: &BeaconConfig) -> Result<Self> {
-        let key = config.group_key_file.as_deref().map(read_key).transpose()?;
+        let key = config
+            .group_key_file
+            .as_deref()
+            .map(|file| read_key(file, env::var_os("CREDENTIALS_DIRECTORY").as_deref().map(Path::new)))
+            .transpose()?;
         let limits = Limits { age_out: Span::from_millis(config.age_out_ms), ..Limits::default() };
         let base_interval = Span::from_millis(config.interval_ms);
         Ok(Self {
@@ -261,11 +270,20 @@ fn next_timestamp(wall_ns: u64, sender: &mut PeerId, last_timestamp_ns: &mut u64
     *last_timestamp_ns
 }
 
-fn read_key(file: &Path) -> Result<GroupKey> {
+/// The group key of a file that nobody else can read or change, or of systemd's credential of the same name
+/// (`LoadCredential=` in systemd.exec(5)), which goes before it.
+fn read_key(file: &Path, credentials: Option<&Path>) -> Result<GroupKey> {
+    let credential = credentials.zip(file.file_name()).map(|(folder, name)| folder.join(name));
+    let credential = credential.filter(|credential| credential.exists());
+    // Where the service manager lets the service's user read by an access control list, the mode shows it as the group's.
+    let (file, others) = match &credential {
+        Some(credential) => (credential.as_path(), 0o037),
+        None => (file, 0o077),
+    };
     let reading = || format!("cannot read the group key {}", file.display());
     let mut opened = File::open(file).doing(reading())?;
     let found = opened.metadata().doing(reading())?;
-    if found.mode() & 0o077 != 0 {
+    if found.mode() & others != 0 {
         let mode = found.mode() & 0o7777;
         return Err(Error::Refused(format!(
             "others can read or change the group key {}, which has mode {mode:o}: `chmod 600` it, and if they may have read it make \
@@ -280,9 +298,29 @@ fn read_key(file: &Path) -> Result<GroupKey> {
             found.uid()
         )));
     }
-    let mut secret = Vec::new();
-    opened.read_to_end(&mut secret).doing(reading())?;
+    // One read into memory that is zeroed: a vector that grows would leave copies behind.
+    let mut secret = Zeroizing::new([0; LONGEST_KEY_BYTES + 1]);
+    let length = read_all(&mut opened, &mut secret[..]).doing(reading())?;
+    if length > LONGEST_KEY_BYTES {
+        let most = format!("the group key {} has more than {LONGEST_KEY_BYTES} bytes", file.display());
+        return Err(Error::Refused(most));
+    }
+    let secret = &secret[..length];
     GroupKey::new(secret.trim_ascii_end()).doing(format_args!("cannot use the group key {}", file.display()))
+}
+
+/// Reads until the end or until the buffer is full; how many bytes.
+fn read_all(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match from.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
 }
 
 #[cfg(test)]
@@ -414,13 +452,13 @@ mod tests {
         let file = folder.path().join("group.key");
         fs::write(&file, "a secret of the group\n").expect("written");
         fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("ours");
-        let datagram = beacon(1).encode(Some(&read_key(&file).expect("long enough")));
+        let datagram = beacon(1).encode(Some(&read_key(&file, None).expect("long enough")));
         let key = GroupKey::new(b"a secret of the group").expect("long enough");
         assert!(Beacon::decode(&datagram, Some(&key)).is_ok());
         fs::write(&file, "short\n").expect("written");
-        let error = read_key(&file).expect_err("too short").in_a_line().to_string();
+        let error = read_key(&file, None).expect_err("too short").in_a_line().to_string();
         assert!(error.contains("group.key") && error.contains("5 bytes"), "{error}");
-        let error = read_key(&folder.path().join("none")).expect_err("no such file").in_a_line().to_string();
+        let error = read_key(&folder.path().join("none"), None).expect_err("no such file").in_a_line().to_string();
         assert!(error.contains("none"), "{error}");
     }
 
@@ -431,7 +469,7 @@ mod tests {
         fs::write(&file, "a secret of the group\n").expect("written");
         let refused = |mode| {
             fs::set_permissions(&file, Permissions::from_mode(mode)).expect("ours");
-            read_key(&file).err().map(|error| error.in_a_line().to_string())
+            read_key(&file, None).err().map(|error| error.in_a_line().to_string())
         };
         for mode in [0o600, 0o400] {
             assert_eq!(refused(mode), None, "{mode:o}");
@@ -445,5 +483,33 @@ mod tests {
             let said = refused(0o600).expect("it is another user's");
             assert!(said.contains("group.key") && said.contains("belongs to user 65534"), "{said}");
         }
+    }
+
+    #[test]
+    fn a_credential_of_the_service_manager_goes_before_the_file_and_the_longest_key_is_no_longer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, credentials) = (folder.path().join("group.key"), folder.path().join("credentials"));
+        let write = |file: &Path, secret: &str, mode| {
+            fs::write(file, secret).expect("written");
+            fs::set_permissions(file, Permissions::from_mode(mode)).expect("ours");
+        };
+        let has = |secret: &str| {
+            let key = read_key(&file, Some(&credentials)).expect("a key");
+            let expected = GroupKey::new(secret.as_bytes()).expect("long enough");
+            Beacon::decode(&beacon(1).encode(Some(&key)), Some(&expected)).is_ok()
+        };
+        write(&file, "the secret of the file", 0o600);
+        fs::create_dir(&credentials).expect("made");
+        assert!(has("the secret of the file"));
+        write(&credentials.join("group.key"), "the secret of the credential\n", 0o440);
+        assert!(has("the secret of the credential"));
+        write(&credentials.join("group.key"), "", 0o400);
+        let error = read_key(&file, Some(&credentials)).expect_err("none was loaded").in_a_line().to_string();
+        assert!(error.contains("credentials/group.key") && error.contains("0 bytes"), "{error}");
+        write(&file, &"k".repeat(LONGEST_KEY_BYTES), 0o600);
+        assert!(read_key(&file, None).is_ok());
+        write(&file, &"k".repeat(LONGEST_KEY_BYTES + 1), 0o600);
+        let error = read_key(&file, None).expect_err("too long").to_string();
+        assert!(error.contains("more than 4096 bytes"), "{error}");
     }
 }

@@ -52,6 +52,10 @@
 //! `observe` sends beacons, so that peers count this host. Reports of the last link are off by default.
 //! If configured, every mode makes them.
 //!
+//! # Rights
+//!
+//! Once started, the agent's process keeps the capabilities that its work takes, and no others ([`Orders`]).
+//!
 //! Ticks and leases go by CLOCK_MONOTONIC, beacons carry the wall clock.
 
 mod agent;
@@ -72,6 +76,7 @@ mod medium;
 mod notify;
 mod only_one;
 mod port;
+mod privilege;
 mod program;
 pub mod record;
 mod recorder;

@@ -9,14 +9,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use tracing::debug;
 
-/// The service manager's socket.
+/// The service manager's socket, and whether it restarts an agent that falls silent (`WatchdogSec=`).
 #[derive(Debug, Default)]
-pub struct Notify(Option<(UnixDatagram, SocketAddr)>);
+pub struct Notify {
+    ear: Option<(UnixDatagram, SocketAddr)>,
+    watches: bool,
+}
 
 impl Notify {
     /// The service manager that started this process and set `NOTIFY_SOCKET`. Without one, every call does nothing.
     pub fn from_environment() -> Self {
-        env::var_os("NOTIFY_SOCKET").map_or_else(Self::default, |address| Self::to(&address))
+        let watches = env::var_os("WATCHDOG_USEC").is_some();
+        env::var_os("NOTIFY_SOCKET").map_or_else(Self::default, |address| Self { watches, ..Self::to(&address) })
     }
 
     /// `address` is a path, or `@` and the name of an abstract socket.
@@ -30,12 +34,13 @@ impl Notify {
             socket.set_nonblocking(true)?;
             Ok((socket, address))
         });
-        Self(ear.inspect_err(|error| debug!("the service manager cannot be told anything: {error}")).ok())
+        let ear = ear.inspect_err(|error| debug!("the service manager cannot be told anything: {error}")).ok();
+        Self { ear, watches: false }
     }
 
     /// Whether a service manager listens.
     pub const fn is_heard(&self) -> bool {
-        self.0.is_some()
+        self.ear.is_some()
     }
 
     pub(crate) fn ready(&self, status: &str) {
@@ -47,13 +52,21 @@ impl Notify {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", clock::monotonic().as_nanos() / 1000));
     }
 
+    /// A tick is done. A service manager that watches (sd_watchdog_enabled(3)) restarts an agent that does none for
+    /// `WatchdogSec=`, which is to be three times the longest tick of 10 s or more.
+    pub(crate) fn alive(&self) {
+        if self.watches {
+            self.send("WATCHDOG=1");
+        }
+    }
+
     pub(crate) fn stopping(&self) {
         self.send("STOPPING=1");
     }
 
     /// Never waits: an absent service manager must not disturb the agent.
     fn send(&self, text: &str) {
-        if let Some((socket, address)) = &self.0
+        if let Some((socket, address)) = &self.ear
             && let Err(error) = socket.send_to_addr(text.as_bytes(), address)
         {
             debug!("the service manager was not told {text:?}: {error}");
@@ -73,7 +86,9 @@ mod tests {
         let notify = Notify::to(path.as_os_str());
         assert!(notify.is_heard());
         notify.ready("mode advise");
+        notify.alive(); // nobody watches
         notify.reloading();
+        Notify { watches: true, ..Notify::to(path.as_os_str()) }.alive();
         notify.stopping();
         let mut buffer = [0; 256];
         let mut next = || {
@@ -84,6 +99,7 @@ mod tests {
         let reloading = next();
         let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("when it began");
         assert!(since.parse::<u64>().expect("a number") <= clock::monotonic().as_nanos() / 1000);
+        assert_eq!(next(), "WATCHDOG=1");
         assert_eq!(next(), "STOPPING=1");
     }
 

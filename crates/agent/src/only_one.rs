@@ -11,11 +11,14 @@ use crate::status::FOLDER;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::O_NOFOLLOW;
-use nix::unistd::geteuid;
+use nix::unistd::{User, geteuid};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
+
+/// The user of the packaged service.
+const SERVICE_USER: &str = "lasthop";
 
 /// An exclusive task on an interface.
 #[derive(Clone, Copy, Debug)]
@@ -73,14 +76,28 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     }
     .doing(format_args!("cannot make the folder {}", folder.display()))?;
     let found = fs::symlink_metadata(folder).doing(format_args!("cannot look at the folder {}", folder.display()))?;
-    let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw();
+    let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw() || Some(found.uid()) == user_of_the_service();
     if !found.is_dir() || !is_ours || found.mode() & 0o022 != 0 {
         return Err(Error::Refused(format!(
-            "{} must be a folder of root's that nobody else can write in, and it has mode {:o} and belongs to user {}: remove it",
+            "{} must be a folder of root's (or of the user {SERVICE_USER}) that nobody else can write in, and it has mode {:o} and belongs to user {}: remove it",
             folder.display(),
             found.mode() & 0o7777,
             found.uid()
         )));
+    }
+    Ok(())
+}
+
+/// The user of packaging/lasthop-agent.service, whom root trusts with the folder. `None`: there is none.
+fn user_of_the_service() -> Option<u32> {
+    User::from_name(SERVICE_USER).ok().flatten().map(|user| user.uid.as_raw())
+}
+
+/// Has the owner of the folder own what root makes in it: the service takes it over when root's agent has gone.
+pub(crate) fn give_to_owner_of_folder(path: &Path) -> io::Result<()> {
+    let owner = fs::metadata(path.parent().unwrap_or(path))?;
+    if geteuid().is_root() && owner.uid() != 0 {
+        lchown(path, Some(owner.uid()), Some(owner.gid()))?;
     }
     Ok(())
 }
@@ -108,6 +125,7 @@ fn lock(path: &Path) -> io::Result<Result<Flock<File>, String>> {
         let locked = lock.metadata()?;
         // The former holder may have removed the file, and another process may have made a new one.
         if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino())) {
+            give_to_owner_of_folder(path)?;
             lock.set_len(0)?;
             writeln!(lock, "{}", std::process::id())?;
             return Ok(Ok(lock));

@@ -76,6 +76,7 @@ impl Recorder {
         let lines = Arc::new(Lines::new(QUEUE_BYTES));
         let of_thread = Arc::clone(&lines);
         let write = move || {
+            crate::privilege::keep_none();
             write_lines(sink, &of_thread);
             of_thread.end();
         };

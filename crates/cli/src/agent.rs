@@ -94,6 +94,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
         reload: Some(Reload { asked: &hangup, read: &read }),
         status: (!arguments.no_status).then_some(Path::new(lasthop_agent::status::FOLDER)),
         notify,
+        least_privilege: true,
     };
     let summary = lasthop_agent::run_with(&config, &orders).context("the agent has to stop")?;
     info!("stopped: {summary}");

@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use zeroize::Zeroizing;
 
 /// The length of a SHA-256 hash: the least that RFC 2104 §3 recommends for a key of HMAC-SHA-256.
 const KEY_BYTES: usize = 32;
@@ -23,9 +24,9 @@ pub(crate) struct KeyArguments {
 /// `lasthop key`: writes a new group key to a file that only its owner can read, and prints what to do with it.
 pub(crate) fn run(arguments: &KeyArguments) -> Result<ExitCode> {
     let file = std::path::absolute(&arguments.out).context("cannot tell the current folder")?;
-    let mut secret = [0; KEY_BYTES];
-    getrandom::fill(&mut secret).context("cannot get random bytes from the kernel")?;
-    write_new(&file, &text(&secret))?;
+    let mut secret = Zeroizing::new([0; KEY_BYTES]);
+    getrandom::fill(&mut secret[..]).context("cannot get random bytes from the kernel")?;
+    write_new(&file, &text(&secret[..]))?;
     let shown = file.display();
     say(&format!(
         "A new group key is in {shown}, which only its owner can read.\n\n\
@@ -39,13 +40,14 @@ pub(crate) fn run(arguments: &KeyArguments) -> Result<ExitCode> {
 }
 
 /// Hexadecimal digits and a line end: the agent reads the whole file without white space at its end.
-fn text(secret: &[u8]) -> String {
-    let mut text = secret.iter().fold(String::new(), |mut text, byte| {
+fn text(secret: &[u8]) -> Zeroizing<String> {
+    // Of its whole length from the start: growing would leave a copy behind.
+    let mut text = secret.iter().fold(String::with_capacity(2 * secret.len() + 1), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes what it is given");
         text
     });
     text.push('\n');
-    text
+    Zeroizing::new(text)
 }
 
 fn write_new(file: &Path, text: &str) -> Result<()> {

@@ -236,6 +236,78 @@ fn without_a_configuration_it_advises_and_a_hangup_stops_it_with_one_it_reloads(
     assert_eq!((agent.wait(), agent.sockets()), (Some(0), 0));
 }
 
+/// CAP_NET_ADMIN 12, CAP_NET_RAW 13, CAP_PERFMON 38, CAP_BPF 39.
+const OF_AN_AGENT: &str = "000000c000003000";
+const NONE: &str = "0000000000000000";
+
+/// These lines of /proc/PID/status for each thread, with its name before them.
+fn rights(pid: u32) -> Vec<Vec<String>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+    let of_thread = |status: String| {
+        let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).expect(key).trim().to_owned();
+        ["Name:", "CapPrm:", "CapEff:", "CapInh:", "CapAmb:", "NoNewPrivs:"].map(value).to_vec()
+    };
+    let mut rights: Vec<_> =
+        threads.map(|thread| of_thread(fs::read_to_string(thread.path().join("status")).expect("it runs"))).collect();
+    rights.sort();
+    rights
+}
+
+fn assert_least_rights(pid: u32) {
+    let of_loop = ["lasthop", OF_AN_AGENT, OF_AN_AGENT, NONE, NONE, "1"].map(str::to_owned).to_vec();
+    let of_log = ["lasthop-log", NONE, NONE, NONE, NONE, "1"].map(str::to_owned).to_vec();
+    let of_record = ["lasthop-record", NONE, NONE, NONE, NONE, "1"].map(str::to_owned).to_vec();
+    assert_eq!(rights(pid), [of_loop, of_log, of_record]);
+}
+
+#[test]
+fn a_started_agent_keeps_four_capabilities_as_root_and_as_the_user_of_a_service() {
+    if !root() {
+        return;
+    }
+    let machine = Machine::new(AS_HERE);
+    machine.configure("interface = \"last\"\nmode = \"control\"\nrecord = \"/run/record\"\n");
+    let mut agent = machine.agent(&[], None);
+    assert_eq!(machine.status()["mode"], "control");
+    assert_least_rights(agent.process.id());
+    agent.signal(Signal::SIGTERM);
+    assert_eq!((agent.wait(), agent.sockets()), (Some(0), 0));
+    drop(agent);
+
+    // As packaging/lasthop-agent.service starts it.
+    let [run, record] = ["/run/lasthop", "/run/record"].map(|path| machine.path(path));
+    for path in [&run, &record] {
+        std::os::unix::fs::chown(path, Some(65534), Some(65534)).expect("root may");
+    }
+    let log = machine.folder.path().join("log");
+    let mut command = Command::new("nsenter");
+    command.args(["--target", &machine.holder.id().to_string(), "--mount", "--net"]);
+    let kept = "-all,+bpf,+perfmon,+net_admin,+net_raw";
+    command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
+    command.args([format!("--inh-caps={kept}"), format!("--ambient-caps={kept}"), format!("--bounding-set={kept}")]);
+    command.args([env!("CARGO_BIN_EXE_lasthop"), "agent"]).env_remove("NOTIFY_SOCKET").env_remove("RUST_LOG");
+    let stderr = fs::File::create(&log).expect("a file");
+    let process = command.stdin(Stdio::null()).stderr(stderr).spawn().expect("util-linux is there");
+    let mut agent = Agent { machine: &machine, process, log };
+    assert_eq!(machine.status()["mode"], "control");
+    assert_least_rights(agent.process.id());
+    agent.signal(Signal::SIGTERM);
+    assert_eq!((agent.wait(), agent.sockets()), (Some(0), 0));
+}
+
+#[test]
+fn the_packaged_service_is_exposed_by_less_than_two_of_ten() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/lasthop-agent.service");
+    let analyzed = Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager", unit]).output();
+    let Ok(analyzed) = analyzed else { return common::skip("there is no systemd-analyze") };
+    let said = String::from_utf8_lossy(&analyzed.stdout).into_owned();
+    // "→ Overall exposure level for lasthop-agent.service: 1.7 OK", of 10
+    let exposure = said.lines().find_map(|line| line.split_once("Overall exposure level for lasthop-agent.service: "));
+    let (_, exposure) = exposure.unwrap_or_else(|| panic!("{said}"));
+    let exposure: f64 = exposure.split_whitespace().next().expect("a number").parse().expect("a number");
+    assert!(exposure < 2.0, "{said}");
+}
+
 #[test]
 fn where_cgroup2_is_hidden_it_advises_instead_of_controlling_and_says_why() {
     if !root() {

@@ -29,6 +29,7 @@ mod log;
 mod mode;
 mod namespace;
 mod object;
+pub mod privilege;
 mod probe;
 mod sample;
 mod tcp_info;

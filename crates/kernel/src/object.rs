@@ -4,8 +4,8 @@ use crate::error::{Error, io_error};
 use crate::layout::{self, ControlOps, Name, Settings};
 use crate::log;
 use crate::mode::Mode;
-use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::btf::{Btf, TypeId};
 use libbpf_rs::{
     AsRawLibbpf, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, OpenProgramMut,
     ReferencesType,
@@ -42,6 +42,8 @@ pub(crate) struct Variant {
     pub(crate) cgroups_told: bool,
     /// A program can be attached where packets leave, by a link (since 6.6).
     pub(crate) packets_seen: bool,
+    /// A transmission with nothing in flight is an event by itself, `cwnd_event_tx_start` (seen in 7.2).
+    pub(crate) start_told: bool,
 }
 
 impl Variant {
@@ -53,17 +55,22 @@ impl Variant {
             cgroup.is_some_and(|data| data.iter().any(|member| member.name == Some(OsStr::new("cgroup"))));
         let flags_told = cong_control_arguments(kernel) != Some(2);
         let packets_seen = kernel.type_by_name::<Struct<'_>>("tcx_link").is_some();
-        Self { state_changes: state_changes.is_some(), flags_told, cgroups_told, packets_seen }
+        let start_told = control_member(kernel, "cwnd_event_tx_start").is_some();
+        Self { state_changes: state_changes.is_some(), flags_told, cgroups_told, packets_seen, start_told }
     }
 }
 
 /// How many arguments the kernel passes to `cong_control`.
 fn cong_control_arguments(kernel: &Btf<'_>) -> Option<usize> {
-    let ops = kernel.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
-    let member = ops.iter().find(|member| member.name == Some(OsStr::new("cong_control")))?;
-    let pointer = kernel.type_by_id::<Ptr<'_>>(member.ty)?;
+    let pointer = kernel.type_by_id::<Ptr<'_>>(control_member(kernel, "cong_control")?)?;
     let function = FuncProto::try_from(pointer.referenced_type()).ok()?;
     Some(function.iter().count())
+}
+
+/// The type of a member of the kernel's `struct tcp_congestion_ops`.
+fn control_member(kernel: &Btf<'_>, name: &str) -> Option<TypeId> {
+    let ops = kernel.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
+    Some(ops.iter().find(|member| member.name == Some(OsStr::new(name)))?.ty)
 }
 
 /// Whether a program belongs to a mode.
@@ -101,7 +108,8 @@ pub(crate) fn attempt(mode: Mode, variant: Variant, cgroup: &Path) -> Result<(),
 
 /// Loads only the walk that removes clamps, for the sockets in another loader's `former` map.
 pub(crate) fn load_unclamp(former: BorrowedFd<'_>) -> libbpf_rs::Result<Object> {
-    let variant = Variant { state_changes: false, flags_told: true, cgroups_told: true, packets_seen: false };
+    let variant =
+        Variant { state_changes: false, flags_told: true, cgroups_told: true, packets_seen: false, start_told: false };
     let mut object = configure(Mode::Clamp, variant, &Settings::default())?;
     for mut program in object.progs_mut() {
         let wanted = program.name() == UNCLAMP;
@@ -132,7 +140,7 @@ fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Re
             ".rodata.settings" => map.set_initial_value(settings.as_bytes())?,
             CONTROL_OPS => {
                 map.set_autocreate(mode == Mode::Control)?;
-                fill_in_control(&mut map, settings.name, (!variant.flags_told).then_some(old_cong_control))?;
+                fill_in_control(&mut map, settings.name, variant, old_cong_control)?;
             }
             _ => {}
         }
@@ -144,21 +152,28 @@ pub(crate) fn unexpected(what: &str) -> libbpf_rs::Error {
     libbpf_rs::Error::from(io::Error::other(format!("the compiled programs are not as expected: {what}")))
 }
 
-/// Names a congestion control before it is loaded; `old_cong_control`: the function for each ACK on a kernel before
-/// 6.10.
+/// Names a congestion control before it is loaded, and chooses its functions for this kernel; `old_cong_control`: that
+/// for each ACK on a kernel before 6.10.
 pub(crate) fn fill_in_control(
     map: &mut OpenMapMut<'_>,
     name: Name,
-    old_cong_control: Option<usize>,
+    variant: Variant,
+    old_cong_control: usize,
 ) -> libbpf_rs::Result<()> {
     let ops = map.initial_value_mut().filter(|ops| ops.len() == size_of::<ControlOps>());
     let ops = ops.ok_or_else(|| unexpected("struct_ops"))?;
     let mut fill = |at: usize, bytes: &[u8]| ops[at..at + bytes.len()].copy_from_slice(bytes);
     fill(offset_of!(ControlOps, name), name.as_bytes());
-    if let Some(program) = old_cong_control {
-        // before loading, libbpf keeps a pointer to its own `bpf_program` in place of the function
-        fill(offset_of!(ControlOps, cong_control), program.as_bytes());
+    // before loading, libbpf keeps a pointer to its own `bpf_program` in place of the function
+    if !variant.flags_told {
+        fill(offset_of!(ControlOps, cong_control), old_cong_control.as_bytes());
     }
+    // and loads no program that it finds in no place
+    let unused = match variant.start_told {
+        true => offset_of!(ControlOps, cwnd_event),
+        false => offset_of!(ControlOps, cwnd_event_tx_start),
+    };
+    fill(unused, 0usize.as_bytes());
     Ok(())
 }
 

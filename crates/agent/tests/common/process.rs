@@ -26,7 +26,8 @@ pub fn run() {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a signal can be caught");
     let config = Config::load(Some(Path::new(&config)), &[]).expect("the test writes a valid configuration");
-    let outcome = lasthop_agent::run(&config, &stop);
+    let orders = lasthop_agent::Orders { least_privilege: true, ..lasthop_agent::Orders::until(&stop) };
+    let outcome = lasthop_agent::run_with(&config, &orders);
     log.finish();
     outcome.expect("the agent runs and stops");
 }

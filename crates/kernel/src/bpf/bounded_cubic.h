@@ -16,7 +16,9 @@ extern void cubictcp_init(struct sock *sk) __ksym;
 extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+/* A kernel has one of the two (tcp_congestion_ops). */
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
@@ -249,23 +251,36 @@ void BPF_PROG(lasthop_set_state, struct sock *sk, __u8 new_state)
 	set_window(tp, bounded(tp, new_state, tp->snd_cwnd));
 }
 
-/* A transmission with nothing in flight, and events that CUBIC ignores. */
-SEC("struct_ops")
-void BPF_PROG(lasthop_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+/* A transmission with nothing in flight. */
+static __always_inline void starts_to_send(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	if (event == CA_EVENT_TX_START) {
-		repair(sk, tp, ca_state_of(tp));
-		restart_after_idle(tp);
-		refresh_bound(tp);
-		set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
-		/* no ACK has come since the limit began or ended */
-		if (own_of(tp)->paced && tp->srtt_us)
-			update_pacing_rate(tp);
-		limit_pace(tp);
-	}
+	repair(sk, tp, ca_state_of(tp));
+	restart_after_idle(tp);
+	refresh_bound(tp);
+	set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
+	/* no ACK has come since the limit began or ended */
+	if (own_of(tp)->paced && tp->srtt_us)
+		update_pacing_rate(tp);
+	limit_pace(tp);
+}
+
+/* It, and events that CUBIC ignores. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_TX_START)
+		starts_to_send(sk);
 	cubictcp_cwnd_event(sk, event);
+}
+
+/* The same where the kernel tells it by itself. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_cwnd_event_tx_start, struct sock *sk)
+{
+	starts_to_send(sk);
+	cubictcp_cwnd_event_tx_start(sk);
 }
 
 /* Each ACK of data: for CUBIC's HyStart and its smallest delay. */
@@ -292,6 +307,7 @@ struct tcp_congestion_ops lasthop = {
 	.ssthresh = (void *)lasthop_ssthresh,
 	.set_state = (void *)lasthop_set_state,
 	.cwnd_event = (void *)lasthop_cwnd_event,
+	.cwnd_event_tx_start = (void *)lasthop_cwnd_event_tx_start,
 	.pkts_acked = (void *)lasthop_pkts_acked,
 	.cong_control = (void *)lasthop_cong_control,
 	.undo_cwnd = (void *)lasthop_undo_cwnd,

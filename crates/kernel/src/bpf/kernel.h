@@ -368,6 +368,8 @@ struct tcp_congestion_ops {
 	__u32 flags;
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
+	/* In kernels that have it CA_EVENT_TX_START comes here (seen in 7.2), and not to cwnd_event; the loader chooses. */
+	void (*cwnd_event_tx_start)(struct sock *sk);
 };
 
 /* The same struct, relocated, to read the members of any control. */

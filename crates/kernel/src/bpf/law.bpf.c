@@ -551,18 +551,27 @@ static __always_inline void tell_resumed(struct tcp_sock *tp)
 }
 
 /* A transmission with nothing in flight. */
-SEC("struct_ops")
-void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+static __always_inline void starts_to_send(struct tcp_sock *tp)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-
-	if (event != CA_EVENT_TX_START)
-		return;
 	repair_window(tp);
 	restart_after_idle(tp);
 	tell_resumed(tp);
 	tell_before_sending(tp);
 	own_of(tp)->ssthresh = tp->snd_ssthresh;
+}
+
+SEC("struct_ops")
+void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_TX_START)
+		starts_to_send((struct tcp_sock *)sk);
+}
+
+/* The same where the kernel tells it by itself: see tcp_congestion_ops. */
+SEC("struct_ops")
+void BPF_PROG(law_cwnd_event_tx_start, struct sock *sk)
+{
+	starts_to_send((struct tcp_sock *)sk);
 }
 
 /* tcp_reno_undo_cwnd(): a reduction was spurious. The kernel itself restores ssthresh afterwards. */
@@ -597,6 +606,7 @@ struct tcp_congestion_ops law = {
 	.ssthresh = (void *)law_ssthresh,
 	.set_state = (void *)law_set_state,
 	.cwnd_event = (void *)law_cwnd_event,
+	.cwnd_event_tx_start = (void *)law_cwnd_event_tx_start,
 	.cong_control = (void *)law_cong_control,
 	.undo_cwnd = (void *)law_undo_cwnd,
 	.flags = TCP_CONG_NON_RESTRICTED,

@@ -405,8 +405,7 @@ fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Resu
             }
             ".data.parameters" => map.set_initial_value(options.parameters.values().as_bytes())?,
             "law" => {
-                let old = (!variant.flags_told).then_some(old_cong_control);
-                object::fill_in_control(&mut map, padded, old)?;
+                object::fill_in_control(&mut map, padded, variant, old_cong_control)?;
             }
             _ => {}
         }

@@ -1,0 +1,29 @@
+//! Rights that a started agent does not need are given up for good ([`keep_only`]).
+//!
+//! | kept | for what |
+//! | --- | --- |
+//! | CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN | the programs: at each tick, and loaded anew for a replaced interface |
+//! | CAP_NET_RAW | beacons heard by a raw socket when another process takes the UDP port |
+//! | CAP_SETUID, CAP_SETGID, CAP_KILL | the policy `external` as root: its program runs as another user |
+//!
+//! At the start root has more: it removes what a killed agent has left in the kernel (CAP_SYS_ADMIN), and may read files
+//! of other users.
+
+use crate::config::Config;
+use crate::error::{Doing as _, Result};
+use lasthop_kernel::privilege::{Capabilities, keep_only};
+use lasthop_policy::PolicyName;
+use nix::unistd::geteuid;
+
+/// Has the thread of the agent's loop keep what it needs.
+pub(crate) fn drop_the_rest(config: &Config) -> Result<()> {
+    let needs = Capabilities::BPF.and(Capabilities::RAW_SOCKETS);
+    let as_another = config.policy.policy == PolicyName::External && geteuid().is_root();
+    keep_only(if as_another { needs.and(Capabilities::OTHER_USERS) } else { needs })
+        .doing("cannot give up the rights that the agent does not need")
+}
+
+/// Has a thread that only writes keep none. Failing that it goes on.
+pub(crate) fn keep_none() {
+    let _ = keep_only(Capabilities::NONE);
+}
