@@ -338,6 +338,39 @@ mod tests {
     }
 
     #[test]
+    fn what_agents_of_version_2_send_is_told_apart_by_its_version() {
+        // As version 2 sent it, with numbers of the policy `lasthop-1`; without them it ended after 44 bytes.
+        #[rustfmt::skip]
+        let sent = [
+            0x4c, 0x48, 0x4f, 0x50, // LHOP
+            2, 234,                 // version 2, controlling, extended, harmed, careful, waiting
+            0, 2,                   // busy_flows
+            0, 0, 0, 0, 0, 0, 1, 2, // sender 258
+            0, 0, 0, 0, 0, 0, 0, 9, // timestamp
+            0x00, 0x0a, 0xae, 0x60, // 700,000 us
+            0x00, 0x03, 0xe8, 0x00, // 256,000 us
+            0, 0, 0, 0, 0, 0, 0xab, 0xcd, // group 0xabcd
+            0x00, 0x00, 0x01, 0x2c, // 300 ms
+            0x00, 0x04, 0x93, 0xe0, // 300,000 B/s for each host
+            0, 0, 0, 1,             // 1 B/s delivered
+            0, 0, 1, 3,             // 258 us of excess, and 1
+            0x00, 0x01, 0x86, 0xa0, // 100,000 B/s while free
+        ];
+        let mut short = sent[..PLAIN_BYTES].to_vec();
+        short[5] = 130; // controlling, waiting
+        for datagram in [&sent[..], &short] {
+            for key in [None, Some(ours())] {
+                assert_eq!(Receiver::new(OURS, key).on_datagram(9, datagram), Err(Reject::Version));
+            }
+        }
+        // Only the version keeps it out: the same bytes would pass for a beacon, with numbers taken for a word.
+        let mut taken_for_3 = sent;
+        taken_for_3[4] = VERSION;
+        let heard = Receiver::new(OURS, None).on_datagram(9, &taken_for_3);
+        assert_eq!(heard.map(|beacon| beacon.sender), Ok(PeerId(258)));
+    }
+
+    #[test]
     fn the_tag_is_the_first_half_of_hmac_sha_256() {
         // RFC 4231 §4.7, test case 6: a key of 131 bytes of 0xaa.
         let mac = key(&[0xaa; 131]).mac(b"Test Using Larger Than Block-Size Key - Hash Key First");
