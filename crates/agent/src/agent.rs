@@ -210,7 +210,7 @@ impl<'a> Agent<'a> {
         } else if let Err(error) = self.follow(now)
             && let Some(more) = self.trouble_log.may_say(now)
         {
-            warn!("{}{more}", error.in_a_line());
+            warn!("the programs do not follow the addresses of {}: {}{more}", self.interface.name, error.in_a_line());
         }
         self.look_at_link(now, true);
     }

@@ -251,6 +251,44 @@ fn the_readme_is_short_and_a_script_can_fill_its_table() {
     }
 }
 
+/// The first string of each `warn!` and `error!` in a source: the longest part of it that is always the same.
+fn warnings(source: &str) -> Vec<String> {
+    let begins = ["warn!(", "error!("].into_iter().flat_map(|name| source.split(name).skip(1));
+    let literals = begins.filter_map(|rest| rest.split_once('"')).map(|(_, rest)| {
+        let ends = rest.match_indices('"').map(|(at, _)| at);
+        let is_escaped = |at: usize| rest[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
+        &rest[..ends.into_iter().find(|at| !is_escaped(*at)).unwrap_or(rest.len())]
+    });
+    let fixed = |literal: &str| {
+        let outside = literal.split('{').flat_map(|part| part.rsplit('}').next());
+        let parts = outside.flat_map(|part| part.split('\\'));
+        parts.map(str::trim).max_by_key(|part| part.len()).unwrap_or_default().to_owned()
+    };
+    literals.map(fixed).collect()
+}
+
+#[test]
+fn the_runbook_has_every_warning_of_the_agent() {
+    let page = std::fs::read_to_string(root().join("docs/guide/runbook.md")).expect("the runbook");
+    let sources = ["agent", "external", "kernel", "peers"].map(|room| root().join("crates").join(room).join("src"));
+    let files = sources.iter().flat_map(|folder| files_below(folder));
+    let mut found = 0;
+    let mut missing = Vec::new();
+    for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+        for warning in warnings(&std::fs::read_to_string(&file).expect("readable")) {
+            found += 1;
+            if warning.len() < 8 || !page.contains(&warning) {
+                missing.push(format!("{}: {warning:?}", file.display()));
+            }
+        }
+    }
+    assert!(found >= 30, "only {found} warnings are found: does the agent log otherwise now?");
+    assert!(
+        missing.is_empty(),
+        "docs/guide/runbook.md does not say what these mean, or they begin with no words: {missing:#?}"
+    );
+}
+
 /// The rooms as ARCHITECTURE.md has them: each with what it may import.
 #[test]
 fn the_table_of_rooms_in_architecture_md_is_the_rule() {
