@@ -255,9 +255,9 @@ fn the_readme_is_short_and_a_script_can_fill_its_table() {
 fn warnings(source: &str) -> Vec<String> {
     let begins = ["warn!(", "error!("].into_iter().flat_map(|name| source.split(name).skip(1));
     let literals = begins.filter_map(|rest| rest.split_once('"')).map(|(_, rest)| {
-        let ends = rest.match_indices('"').map(|(at, _)| at);
         let is_escaped = |at: usize| rest[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
-        &rest[..ends.into_iter().find(|at| !is_escaped(*at)).unwrap_or(rest.len())]
+        let end = rest.match_indices('"').map(|(at, _)| at).find(|at| !is_escaped(*at));
+        &rest[..end.unwrap_or(rest.len())]
     });
     let fixed = |literal: &str| {
         let outside = literal.split('{').flat_map(|part| part.rsplit('}').next());
