@@ -260,7 +260,7 @@ fn warnings(source: &str) -> Vec<String> {
         &rest[..end.unwrap_or(rest.len())]
     });
     let fixed = |literal: &str| {
-        let outside = literal.split('{').flat_map(|part| part.rsplit('}').next());
+        let outside = literal.split('{').filter_map(|part| part.rsplit('}').next());
         let parts = outside.flat_map(|part| part.split('\\'));
         parts.map(str::trim).max_by_key(|part| part.len()).unwrap_or_default().to_owned()
     };
