@@ -215,7 +215,9 @@ fn tshark(file: &[u8]) -> Option<Vec<Vec<String>>> {
     let kept = Removed(path);
     let mut command = Command::new("tshark");
     command.arg("-r").arg(&kept.0).args(["-T", "fields", "-E", "separator=|"]);
-    FIELDS.iter().for_each(|field| drop(command.args(["-e", field])));
+    for field in FIELDS {
+        command.args(["-e", field]);
+    }
     for protocol in ["ip", "tcp", "udp"] {
         command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
     }
