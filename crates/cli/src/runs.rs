@@ -8,16 +8,19 @@ use crate::stored::{StoreArguments, finish, model};
 use crate::{FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
+use lasthop_capture::Capture;
+use lasthop_network::{AccessConfig, Topology};
 use lasthop_scenario::{
     Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series, Vary,
     short_warmups,
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
+use std::fs::File;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The arguments that `run` and `compare` have in common.
@@ -52,6 +55,12 @@ pub(crate) struct RunArguments {
     /// The seed of all random draws, instead of the scenario's
     #[arg(long)]
     seed: Option<u64>,
+    /// Write all packets into this file for Wireshark (pcapng): those of each host, on the air, and lost
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// The most bytes of a packet that --pcap keeps
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    snaplen: u32,
 }
 
 #[derive(Args)]
@@ -143,15 +152,43 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let out = claim(common.out.as_deref(), Kind::Run, lasthop_report::run_files)?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
-    let outcome = one_run(common, &scenario, &stop, &progress)?;
-    let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
+    let capture = arguments.capture(&scenario)?;
+    let outcome = one_run(common, &scenario, &stop, &progress, capture.as_ref())?;
+    let captured = arguments.finish(capture);
+    let nothing = || match &arguments.pcap {
+        Some(path) => Interrupted(format!("only {} was kept, which ends there", path.display())),
+        None => Interrupted("nothing was kept, and nothing is left behind".to_owned()),
+    };
     let (result, series) = outcome.ok_or_else(nothing)?;
     // Kept before printing: a closed pipe or a full disk behind standard output then costs no result.
     let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series));
     say(&if common.json { result.to_json() } else { lasthop_report::tables::run(&result) })?;
     kept?;
     tell_why_not_valid([&result]);
+    captured?;
     Ok(exit_code(result.valid))
+}
+
+impl RunArguments {
+    /// Begins the capture, if there is to be one.
+    fn capture(&self, scenario: &Scenario) -> Result<Option<Mutex<Capture>>> {
+        let Some(path) = &self.pcap else { return Ok(None) };
+        if self.common.retries > 0 {
+            bail!("--retries repeats a run, and --pcap shows one: give one of them");
+        }
+        let file = File::create(path).with_context(|| format!("cannot write the capture {}", path.display()))?;
+        let has_air =
+            matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
+        let hosts = scenario.expanded_hosts().len();
+        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, hosts, has_air))))
+    }
+
+    /// Writes what is left of the capture.
+    fn finish(&self, capture: Option<Mutex<Capture>>) -> Result<()> {
+        let (Some(path), Some(capture)) = (&self.pcap, capture) else { return Ok(()) };
+        let cannot = || format!("cannot write the capture {}: it ends too early; the result is whole", path.display());
+        capture.into_inner().unwrap_or_else(PoisonError::into_inner).finish().with_context(cannot)
+    }
 }
 
 /// `lasthop compare`.
@@ -217,7 +254,7 @@ fn run_in_turn(
         let seed = if arguments.seeds > 1 { format!(", seed {}", scenario.seed) } else { String::new() };
         let label = format!("[{}/{}] {}{seed}", runs.len() + 1, planned.len(), cases[*number].label);
         let progress = Progress::of_run(&label, scenario.duration, common.hosts.hosts_kind());
-        let outcome = one_run(common, scenario, stop, &progress);
+        let outcome = one_run(common, scenario, stop, &progress, None);
         let outcome = outcome.with_context(|| ended_early(runs.len(), planned.len()))?;
         let (result, series) = outcome.ok_or_else(|| Interrupted(ended_early(runs.len(), planned.len())))?;
         runs.push((*number, result, if common.keeps_series() { series } else { Series::default() }));
@@ -241,7 +278,7 @@ fn run_at_once(
         if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let once = || one_run(common, scenario, stop, &Progress::Silent);
+        let once = || one_run(common, scenario, stop, &Progress::Silent, None);
         let outcome = stored.run(scenario, common.keeps_series(), once);
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         progress.more(1, stored.ran());
@@ -306,12 +343,16 @@ fn one_run(
     scenario: &Scenario,
     stop: &Arc<AtomicBool>,
     progress: &Progress,
+    capture: Option<&Mutex<Capture>>,
 ) -> Result<Option<(RunResult, Series)>> {
     let at = |at| progress.at(at);
     let outcome = match common.hosts {
         Habitat::Simulated => {
             let started = Instant::now();
-            let mut outcome = simulate(scenario, common.keeps_series(), stop, &at);
+            let mut outcome = {
+                let mut capture = capture.map(|capture| capture.lock().unwrap_or_else(PoisonError::into_inner));
+                simulate(scenario, common.keeps_series(), stop, &at, capture.as_deref_mut())
+            };
             if let Ok(Some((result, _))) = &mut outcome {
                 result.took(started.elapsed());
             }
@@ -319,8 +360,8 @@ fn one_run(
         }
         Habitat::Kernel => {
             let traffic = common.traffic.source();
-            let once =
-                || lasthop_lab::run(scenario, &lasthop_lab::Options { traffic, build: build(), stop, progress: &at });
+            let options = || lasthop_lab::Options { traffic, build: build(), stop, progress: &at, capture };
+            let once = || lasthop_lab::run(scenario, &options());
             let again = |result: &RunResult| tell_again(&scenario.name, result);
             let done = until_not_late(common.retries, |(result, _)| result, once, again);
             done.map(|outcome| outcome.map(|(outcome, _)| outcome)).map_err(anyhow::Error::from)

@@ -1,6 +1,7 @@
 //! A run of simulated hosts, with the programs of their external policies.
 
 use crate::build;
+use lasthop_capture::Capture;
 use lasthop_external::Programs;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series};
 use lasthop_sim::{Options, SimError};
@@ -14,10 +15,15 @@ pub(crate) fn simulate(
     series: bool,
     stop: &Arc<AtomicBool>,
     progress: &(dyn Fn(Span) + Sync),
+    capture: Option<&mut Capture>,
 ) -> Result<Option<(RunResult, Series)>, SimError> {
     let options = Options { build: build(), series, stop, progress };
     let mut programs = Programs::new(stop);
-    lasthop_sim::run_with(scenario, &options, &mut |host: &HostSpec| {
+    let mut policies = |host: &HostSpec| {
         programs.policy_of(&host.kind.policy, host.index, scenario.seed).map_err(|error| error.to_string())
-    })
+    };
+    match capture {
+        None => lasthop_sim::run_with(scenario, &options, &mut policies),
+        Some(capture) => lasthop_sim::run_captured(scenario, &options, &mut policies, capture),
+    }
 }

@@ -109,12 +109,12 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
         let started = Instant::now();
         let at = |at| progress.at(at);
         let outcome = match hosts {
-            HostsKind::Simulated => simulate(scenario, false, &stop, &at)?,
+            HostsKind::Simulated => simulate(scenario, false, &stop, &at, None)?,
             HostsKind::Kernel => {
                 let traffic = lasthop_lab::TrafficSource::Own;
                 lasthop_lab::run(
                     scenario,
-                    &lasthop_lab::Options { traffic, build: build(), stop: &stop, progress: &at },
+                    &lasthop_lab::Options { traffic, build: build(), stop: &stop, progress: &at, capture: None },
                 )?
             }
         };

@@ -585,3 +585,16 @@ fn a_group_key_is_made_once_for_its_owner_alone_and_never_overwritten() {
     let read = lasthop_agent::Config::load(Some(&config), &[]).expect("the agent takes it");
     assert_eq!(read.beacon.group_key_file.as_deref(), Some(file.as_path()));
 }
+
+#[test]
+fn a_capture_that_cannot_be_written_is_named_and_costs_no_result() {
+    let short = ["--set", "duration_s=1", "--set", "warmup_s=0", "--json", "--pcap"];
+    let run = |file: &str| lasthop(&[&["run", &scenario("ten-uploads.toml")][..], &short, &[file]].concat());
+    refused(&run("/nowhere/run.pcapng"), &["cannot write the capture /nowhere/run.pcapng"]);
+    let full = run("/dev/full");
+    let said = String::from_utf8_lossy(&full.stderr);
+    assert_eq!(full.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot write the capture /dev/full") && said.contains("No space left"), "{said}");
+    let result = lasthop_scenario::RunResult::from_json(&String::from_utf8_lossy(&full.stdout)).expect("a result");
+    assert_eq!(result.flows.len(), 10);
+}

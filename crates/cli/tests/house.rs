@@ -18,7 +18,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tcp", &["laws", "units"]),
     ("scenario", &["keys", "laws", "network", "policy", "tcp", "units"]),
     ("measure", &["laws", "network", "policy", "scenario", "units"]),
-    ("sim", &["laws", "measure", "network", "peers", "policy", "scenario", "tcp", "units"]),
+    ("capture", &["network", "scenario", "units"]),
+    ("sim", &["capture", "laws", "measure", "network", "peers", "policy", "scenario", "tcp", "units"]),
     ("study", &["keys", "measure", "network", "scenario", "units"]),
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
@@ -27,13 +28,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "python",
         &["external", "laws", "measure", "own", "policy", "report", "scenario", "sim", "study", "units", "version"],
     ),
-    ("lab", &["agent", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
+    ("lab", &["agent", "capture", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
     ("version", &["scenario"]),
     (
         "cli",
         &[
-            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "own", "policy", "report", "scenario",
-            "sim", "study", "units", "version",
+            "agent", "capture", "external", "kernel", "keys", "lab", "laws", "measure", "network", "own", "policy",
+            "report", "scenario", "sim", "study", "units", "version",
         ],
     ),
 ];
@@ -49,6 +50,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),
     ("measure", &[]),
+    ("capture", &[]),
     ("sim", &["rand", "rand_chacha", "thiserror"]),
 ];
 

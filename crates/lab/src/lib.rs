@@ -47,6 +47,7 @@ pub use error::Error;
 use error::{Doing, Result};
 use hosts::{DeviceDrops, Hosts, Servers};
 use iperf3::Iperf3;
+use lasthop_capture::Capture;
 use lasthop_laws::LawName;
 use lasthop_network::{Network, Topology};
 use lasthop_scenario::{Build, Direction, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
@@ -55,6 +56,7 @@ use laws::{Laws, LinkSample};
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -106,6 +108,8 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Called about ten times a second with the time on the scenario's clock.
     pub progress: &'a (dyn Fn(Span) + Sync),
+    /// Shows all packets, if given; the medium's thread writes it.
+    pub capture: Option<&'a Mutex<Capture>>,
 }
 
 /// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
@@ -142,7 +146,7 @@ fn run_in_steps(scenario: &Scenario, options: &Options<'_>, grain: &Grain) -> Re
     let clock = Clock::start();
     let over = AtomicBool::new(false);
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
-    let real_time = RealTime::new(network, &hosts, &stations, clock, shortest_sleep)?;
+    let real_time = RealTime::new(network, &hosts, &stations, clock, shortest_sleep)?.showing(options.capture);
     let (medium, traffic, valves, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
@@ -461,7 +465,7 @@ mod tests {
         for grain in moderations.iter().chain(&ticks).chain(&packets) {
             let (before, stop) = (cpu_ms(), AtomicBool::new(false));
             let build = Build { version: String::new(), commit: None, dirty: false };
-            let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {} };
+            let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {}, capture: None };
             let (result, _) = run_in_steps(&scenario, &options, grain).expect("root").expect("it is not stopped");
             let cores = (cpu_ms() - before) as f64 / f64::from(1000 * SECONDS);
             let frames = result.access.stations.iter().filter_map(|station| station.up_aggregate_frames);

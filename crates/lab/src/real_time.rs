@@ -23,7 +23,10 @@ use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
 use crate::tun::MTU;
 use crate::valve::{Station, is_waker};
-use lasthop_network::{AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Standard, Statistics};
+use lasthop_capture::{Capture, Side};
+use lasthop_network::{
+    AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Seen, Standard, Statistics,
+};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -31,8 +34,8 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracing::warn;
 
@@ -180,6 +183,8 @@ pub(crate) struct RealTime<'a> {
     turn: u64,
     unroutable: u64,
     refused: u64,
+    capture: Option<&'a Mutex<Capture>>,
+    seen: Vec<Seen<Arc<[u8]>>>,
 }
 
 impl<'a> RealTime<'a> {
@@ -228,7 +233,28 @@ impl<'a> RealTime<'a> {
             turn: 0,
             unroutable: 0,
             refused: 0,
+            capture: None,
+            seen: Vec::new(),
         })
+    }
+
+    /// Shows all packets, if there is a capture.
+    pub(crate) fn showing(mut self, capture: Option<&'a Mutex<Capture>>) -> Self {
+        if capture.is_some() {
+            self.network.watch();
+        }
+        Self { capture, ..self }
+    }
+
+    /// Shows what has happened inside the network, and then this packet at a host.
+    fn show(&mut self, packet: Option<(Time, NodeId, Side, &[u8])>) {
+        let Some(capture) = self.capture else { return };
+        let mut capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
+        self.network.take_seen(&mut self.seen);
+        self.seen.drain(..).for_each(|seen| capture.seen(&seen, &mut |packet| packet.payload.to_vec()));
+        if let Some((at, host, side, ip)) = packet {
+            capture.packet(at, host, side, ip, ip.len() as u64);
+        }
     }
 
     /// Carries packets until the schedule's end, or until `stop` is set.
@@ -298,6 +324,10 @@ impl<'a> RealTime<'a> {
         let complete = self.clock.now() >= end;
         let now = self.clock.now().min(end);
         self.deliver(now)?;
+        if self.capture.is_some() {
+            self.network.take_last_seen(now, &mut self.seen);
+            self.show(None);
+        }
         let statistics = self.network.statistics(now);
         Ok(Report {
             complete,
@@ -314,7 +344,9 @@ impl<'a> RealTime<'a> {
     /// Runs the model up to `now` and writes the deliveries to their devices.
     fn deliver(&mut self, now: Time) -> Result<()> {
         self.network.advance(now, &mut self.deliveries);
-        for delivery in self.deliveries.drain(..) {
+        let mut deliveries = std::mem::take(&mut self.deliveries);
+        for delivery in deliveries.drain(..) {
+            self.show(Some((delivery.at, delivery.to, Side::In, &delivery.packet.payload)));
             let packet = &delivery.packet.payload;
             let end = self.hosts.plan.end(delivery.to, packet);
             let device = &self.hosts.devices[end];
@@ -326,6 +358,7 @@ impl<'a> RealTime<'a> {
                 *asked = older.or(Some(Asked { at: delivery.at, turn: self.turn }));
             }
         }
+        self.deliveries = deliveries;
         self.count_departures();
         Ok(())
     }
@@ -348,7 +381,11 @@ impl<'a> RealTime<'a> {
                 let now = self.clock.now();
                 let size = packet.size.get();
                 // A rejected packet is a drop at the tail of the node's queue, counted by the model.
+                let shown = self.capture.is_some().then(|| (packet.from, Arc::clone(&packet.payload)));
                 let taken = self.network.offer(now, packet).is_ok();
+                if let Some((from, ip)) = shown {
+                    self.show(taken.then_some((now, from, Side::Out, &ip[..])));
+                }
                 if taken && self.stations[end].queues_in_model() {
                     self.queued[end] += size;
                 }

@@ -16,6 +16,7 @@ use crate::random::Streams;
 use crate::statistics::{Observed, QueueId, Statistics};
 use crate::topology::Pace;
 use crate::turnaround::Turnarounds;
+use crate::watch::Log;
 use crate::wifi::Medium;
 use crate::wired::WiredAccess;
 use lasthop_units::{Probability, Span, Time};
@@ -103,6 +104,23 @@ impl<P: Clone> AccessPoint<P> {
             server_reports: false,
             next: Time::MAX,
             first: Part::Access,
+        }
+    }
+
+    /// Tells transmissions and losses from now on.
+    pub(crate) fn watch(&mut self, log: &Log<P>) {
+        match &mut self.access {
+            Access::Wifi(medium) => medium.watch(log),
+            Access::Wired(access) => access.watch(log),
+        }
+        self.up.watch(log, QueueId::PathUp);
+        self.down.watch(log, QueueId::PathDown);
+    }
+
+    /// The watching ends: tells what is on the air.
+    pub(crate) fn tell_unfinished(&mut self, now: Time) {
+        if let Access::Wifi(medium) = &mut self.access {
+            medium.tell_unfinished(now);
         }
     }
 

@@ -21,7 +21,7 @@
 //! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF,
 //! aggregation), `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
 //! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
-//! [`random`]. Each file begins with its model and its omissions.
+//! `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
 //!
 //! ```
 //! use lasthop_network::{
@@ -72,6 +72,7 @@ pub mod schedule;
 mod statistics;
 mod topology;
 mod turnaround;
+mod watch;
 pub mod wifi;
 mod wired;
 
@@ -88,4 +89,5 @@ pub use statistics::{
     WifiLinkStatistics,
 };
 pub use topology::Network;
+pub use watch::{AirFate, AirFrame, AirKind, Aired, Lost, Seen};
 pub use wifi::{Band, ChannelWidth, GuardInterval, Modulation, PhyRate, RateControl, RateSet, Standard};

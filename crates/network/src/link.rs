@@ -25,6 +25,7 @@ use crate::packet::{Departure, Packet};
 use crate::queue::{Discipline, Queue};
 use crate::random::{Streams, happens};
 use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, QueueId};
+use crate::watch::{Log, Tap};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -43,6 +44,9 @@ pub(crate) struct Link<P> {
     last_transmission: (Bytes, Span),
     /// The time of the next event; [`Time::MAX`] if there is none.
     next_event: Time,
+    tap: Tap<P>,
+    /// The packets of notices of a loss, if somebody watches.
+    doomed: VecDeque<Packet<P>>,
 }
 
 #[derive(Clone, Debug)]
@@ -99,6 +103,19 @@ impl<P> Link<P> {
             notices: VecDeque::new(),
             last_transmission: (Bytes::ZERO, Span::ZERO),
             next_event: Time::MAX,
+            tap: Tap::NONE,
+            doomed: VecDeque::new(),
+        }
+    }
+
+    /// Tells its losses, under the name `place`, from now on.
+    pub(crate) fn watch(&mut self, log: &Log<P>, place: QueueId)
+    where
+        P: Clone,
+    {
+        self.tap = Tap::new(log, place);
+        if let Service::Queue(transmitter) = &mut self.service {
+            *transmitter.queue.tap() = Tap::new(log, place);
         }
     }
 
@@ -137,6 +154,7 @@ impl<P> Link<P> {
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<Taken, Packet<P>> {
         if self.loss_at == LossAt::BeforeQueue && happens(self.loss, &mut self.loss_stream) {
             self.count_drop(Cause::RandomLoss);
+            self.tap.lost(now, Cause::RandomLoss, &packet, None);
             return Ok(Taken::LostBeforeQueue);
         }
         let transmission = self.transmission_time(packet.size);
@@ -145,12 +163,16 @@ impl<P> Link<P> {
                 timetable.book_before(now);
                 if timetable.departures.len() >= timetable.limit {
                     timetable.drops[Cause::QueueFull as usize] += 1;
+                    self.tap.lost(now, Cause::QueueFull, &packet, None);
                     return Err(packet);
                 }
                 let is_lost = self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream);
                 let sent = timetable.push(now, packet.size, transmission, is_lost);
                 if is_lost {
                     self.notices.push_back(Notice { at: sent, departure: packet.departure(), is_lost });
+                    if self.tap.is_on() {
+                        self.doomed.push_back(packet);
+                    }
                 } else {
                     self.underway.push(sent, packet);
                 }
@@ -239,6 +261,11 @@ impl<P> Link<P> {
         let step = match &mut self.service {
             Service::Timetable(_) => {
                 let notice = self.notices.pop_front().expect("what is no arrival was noted");
+                if notice.is_lost
+                    && let Some(packet) = self.doomed.pop_front()
+                {
+                    self.tap.lost(now, Cause::RandomLoss, &packet, None);
+                }
                 if notice.is_lost { Step::Lost } else { Step::Sent(notice.departure) }
             }
             Service::Queue(transmitter) => {
@@ -246,6 +273,7 @@ impl<P> Link<P> {
                 let departure = packet.departure();
                 if self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream) {
                     transmitter.queue.count_drops(Cause::RandomLoss, 1);
+                    self.tap.lost(now, Cause::RandomLoss, &packet, None);
                 } else {
                     self.underway.push(now, packet);
                 }

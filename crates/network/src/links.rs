@@ -18,6 +18,7 @@ use crate::routes::Routes;
 use crate::schedule::Schedule;
 use crate::statistics::{Observed, QueueId, Statistics, Way};
 use crate::topology::Pace;
+use crate::watch::Log;
 use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug)]
@@ -103,6 +104,13 @@ impl<P: Clone> Links<P> {
             self.has_left(departure, outcome);
         }
         Ok(())
+    }
+
+    /// Tells all losses from now on.
+    pub(crate) fn watch(&mut self, log: &Log<P>) {
+        for (index, direction) in self.directions.iter_mut().enumerate() {
+            direction.link.watch(log, place(index));
+        }
     }
 
     /// Changes one direction of a link.

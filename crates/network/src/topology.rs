@@ -7,6 +7,7 @@ use crate::links::Links;
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::statistics::{AirTime, Cause, Drops, Observed, QueueId, Statistics};
+use crate::watch::{self, Log, Seen};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
@@ -27,6 +28,18 @@ pub struct Network<P> {
     departed_at: Time,
     events: u64,
     statistics_since: Time,
+    /// If somebody watches: what nobody has taken yet.
+    log: Watched<P>,
+}
+
+/// The log of a watched network. A clone has none.
+#[derive(Debug)]
+struct Watched<P>(Option<Log<P>>);
+
+impl<P> Clone for Watched<P> {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
 }
 
 /// How far a network goes on.
@@ -70,6 +83,7 @@ impl<P: Clone> Network<P> {
             departed_at: Time::MAX,
             events: 0,
             statistics_since: Time::ZERO,
+            log: Watched(None),
         };
         for (index, _) in config.hosts.iter().enumerate().filter(|(_, host)| host.reports_departures) {
             network.report_departures(NodeId(index as u16));
@@ -162,6 +176,31 @@ impl<P: Clone> Network<P> {
         if let Parts::AccessPoint(parts) = &mut self.parts {
             parts.hosts_take(time);
         }
+    }
+
+    /// Tells what happens inside from now on, by [`take_seen`](Network::take_seen). It changes no event.
+    pub fn watch(&mut self) {
+        let log = Log::default();
+        match &mut self.parts {
+            Parts::AccessPoint(parts) => parts.watch(&log),
+            Parts::Links(parts) => parts.watch(&log),
+        }
+        self.log = Watched(Some(log));
+    }
+
+    /// Appends what has happened since the last call, in order of time. Nothing if nobody [watches](Network::watch).
+    pub fn take_seen(&mut self, seen: &mut Vec<Seen<P>>) {
+        if let Watched(Some(log)) = &self.log {
+            watch::take(log, seen);
+        }
+    }
+
+    /// The same, and what is still on the air at `now`: the end of the watching.
+    pub fn take_last_seen(&mut self, now: Time, seen: &mut Vec<Seen<P>>) {
+        if let Parts::AccessPoint(parts) = &mut self.parts {
+            parts.tell_unfinished(now.max(self.clock));
+        }
+        self.take_seen(seen);
     }
 
     /// The free places in the node's own transmit queue; on 802.11n and later in that of packets without a mark. With

@@ -12,6 +12,8 @@ use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::Streams;
+use crate::statistics::QueueId;
+use crate::watch::{Log, Tap};
 use lasthop_units::{Probability, Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -54,6 +56,14 @@ impl<P: Clone> WiredAccess<P> {
         self.rate = rate.unwrap_or(self.rate);
         self.delay = delay.unwrap_or(self.delay);
         self.down.change(DirectionChange { rate, delay, loss: None });
+    }
+
+    /// Tells all losses from now on.
+    pub(crate) fn watch(&mut self, log: &Log<P>) {
+        for (host, queue) in self.hosts.iter_mut().enumerate() {
+            *queue.tap() = Tap::new(log, QueueId::Host(NodeId(host as u16)));
+        }
+        self.down.watch(log, QueueId::AccessPoint);
     }
 
     pub(crate) fn offer_up(&mut self, now: Time, host: usize, packet: Packet<P>) -> Result<(), Packet<P>> {

@@ -27,7 +27,9 @@ mod connection;
 mod measure;
 mod simulation;
 mod traffic;
+mod wire;
 
+use lasthop_capture::Capture;
 use lasthop_laws::LawName;
 use lasthop_laws::own::{DividedByZero, caught};
 use lasthop_policy::Policy;
@@ -166,6 +168,21 @@ pub fn run_with(
     check(scenario)?;
     let hosts: Vec<HostSpec> = scenario.expanded_hosts();
     caught(|| simulation::Simulation::new(scenario, &hosts, options, policies)?.run())?
+}
+
+/// The same, and shows all packets to `capture`: those of all hosts, on the air, and lost. The result is the same.
+///
+/// # Errors
+/// As [`run_with`]. Those of writing the capture: [`Capture::finish`].
+pub fn run_captured(
+    scenario: &Scenario,
+    options: &Options<'_>,
+    policies: &mut PolicyOf<'_>,
+    capture: &mut Capture,
+) -> Result<Option<(RunResult, Series)>, SimError> {
+    check(scenario)?;
+    let hosts: Vec<HostSpec> = scenario.expanded_hosts();
+    caught(|| simulation::Simulation::new(scenario, &hosts, options, policies)?.capture(capture).run())?
 }
 
 fn of_command(command: &[String]) -> String {

@@ -4,12 +4,14 @@ use crate::agent::{Agent, Datagram, flow_sample};
 use crate::connection::{Connection, Counts, FAR, NEAR};
 use crate::measure::{counted, seen};
 use crate::traffic::{Action, Application};
+use crate::wire::Wire;
 use crate::{Options, PolicyOf, SimError};
+use lasthop_capture::{Capture, Side};
 use lasthop_laws::Choice;
 use lasthop_measure::{Finished, Measurement};
 use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
-use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
+use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
 use lasthop_policy::FlowId;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_tcp::{Endpoint, Segment};
@@ -80,11 +82,22 @@ pub(crate) struct Simulation<'a> {
     strays: u64,
     /// Why the run cannot go on.
     failure: Option<SimError>,
+    /// Shows all packets, if somebody asked for it.
+    capture: Option<Box<Captured<'a>>>,
     // Buffers that are taken, used and put back, to allocate nothing per event.
     deliveries: Vec<Delivery<Payload>>,
     departed: Vec<Departure>,
     actions: Vec<Action>,
     delays: Vec<Span>,
+}
+
+/// A capture, and what it needs.
+struct Captured<'a> {
+    to: &'a mut Capture,
+    wire: Wire,
+    /// The packets so far: their numbers.
+    packets: u32,
+    seen: Vec<Seen<Payload>>,
 }
 
 /// The slots of the timers.
@@ -217,11 +230,20 @@ impl<'a> Simulation<'a> {
             early_events: 0,
             strays: 0,
             failure: None,
+            capture: None,
             deliveries: Vec::new(),
             departed: Vec::new(),
             actions: Vec::new(),
             delays: Vec::new(),
         })
+    }
+
+    /// Shows all packets from now on.
+    pub(crate) fn capture(mut self, to: &'a mut Capture) -> Self {
+        self.network.watch();
+        let wire = Wire::new(self.hosts.len());
+        self.capture = Some(Box::new(Captured { to, wire, packets: 0, seen: Vec::new() }));
+        self
     }
 
     pub(crate) fn run(mut self) -> Result<Option<(RunResult, Series)>, SimError> {
@@ -244,6 +266,7 @@ impl<'a> Simulation<'a> {
             }
         }
         self.network.advance(end, &mut self.deliveries);
+        self.show_last(end);
         let statistics = self.network.statistics(end);
         let policies = self.hosts.iter().zip(&self.agents);
         let policies = policies.filter_map(|(host, agent)| agent.as_ref().map(|agent| agent.result(host)));
@@ -290,8 +313,10 @@ impl<'a> Simulation<'a> {
 
     /// Hands over the packets that have arrived.
     fn hand_over(&mut self, now: Time) {
+        self.show_seen();
         let mut deliveries = std::mem::take(&mut self.deliveries);
         for Delivery { to, packet, .. } in deliveries.drain(..) {
+            self.show(now, to, Side::In, &packet);
             match packet.payload {
                 Payload::Segment { connection, incarnation, segment } => {
                     let connection = connection as usize;
@@ -320,9 +345,9 @@ impl<'a> Simulation<'a> {
         for Departure { node, flow, id, size } in departed.drain(..) {
             let node = node.index();
             if id != UNTOLD {
-                let (connection, incarnation, side) = (flow as usize, id >> 1, (id & 1) as usize);
+                let (connection, incarnation, side) = (flow as usize, (id >> 1) as u32, (id & 1) as usize);
                 let flow = &mut self.connections[connection];
-                if let Some(ends) = flow.ends.as_mut().filter(|_| u64::from(flow.incarnation) == incarnation) {
+                if let Some(ends) = flow.ends.as_mut().filter(|_| flow.incarnation == incarnation) {
                     ends[side].on_departed(now, size);
                     self.flush(now, connection, side);
                 }
@@ -438,7 +463,8 @@ impl<'a> Simulation<'a> {
             let payload = Payload::Segment { connection: number, incarnation: flow.incarnation, segment };
             let id = u64::from(flow.incarnation) << 1 | side as u64;
             let dscp = flow.spec.dscp;
-            match self.network.offer(now, Packet { from, to, size, flow: number, dscp, id, payload }) {
+            let packet = Packet { from, to, size, flow: number, dscp, id, payload };
+            match offer(&mut self.network, &mut self.capture, now, packet) {
                 Ok(()) => {}
                 Err(Packet { payload: Payload::Segment { segment, .. }, .. }) => {
                     end.on_refused(now, &segment);
@@ -528,7 +554,8 @@ impl<'a> Simulation<'a> {
             turns.offers += 1;
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
             let payload = Payload::Datagram { connection: number };
-            if self.network.offer(now, Packet { from, to, size, flow: number, dscp, id: UNTOLD, payload }).is_err() {
+            let packet = Packet { from, to, size, flow: number, dscp, id: UNTOLD, payload };
+            if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 break;
             }
         }
@@ -581,7 +608,91 @@ impl<'a> Simulation<'a> {
             payload,
         };
         // The network counts a drop.
-        let _counted = self.network.offer(now, packet);
+        let _counted = offer(&mut self.network, &mut self.capture, now, packet);
+    }
+
+    /// Shows a packet at a host.
+    #[inline]
+    fn show(&mut self, now: Time, host: NodeId, side: Side, packet: &Packet<Payload>) {
+        if let Some(captured) = &mut self.capture {
+            captured.show(now, host, side, packet);
+        }
+    }
+
+    /// Shows what has happened inside the network.
+    #[inline]
+    fn show_seen(&mut self) {
+        if let Some(captured) = &mut self.capture {
+            captured.show_seen(&mut self.network);
+        }
+    }
+
+    fn show_last(&mut self, end: Time) {
+        if let Some(captured) = &mut self.capture {
+            captured.show_seen(&mut self.network);
+            for Delivery { to, packet, .. } in &self.deliveries {
+                captured.show(end, *to, Side::In, packet);
+            }
+            self.network.take_last_seen(end, &mut captured.seen);
+            captured.show_taken();
+        }
+    }
+}
+
+impl Captured<'_> {
+    #[cold]
+    fn show(&mut self, now: Time, host: NodeId, side: Side, packet: &Packet<Payload>) {
+        let bytes = self.wire.bytes(packet);
+        self.to.packet(now, host, side, &bytes, packet.size.get());
+    }
+
+    #[cold]
+    fn show_seen(&mut self, network: &mut Network<Payload>) {
+        network.take_seen(&mut self.seen);
+        self.show_taken();
+    }
+
+    fn show_taken(&mut self) {
+        let Self { to, wire, seen, .. } = self;
+        seen.drain(..).for_each(|seen| to.seen(&seen, &mut |packet| wire.bytes(packet)));
+    }
+
+    /// Offers a packet with its number, and shows it if it is taken.
+    #[cold]
+    fn offer(
+        &mut self,
+        network: &mut Network<Payload>,
+        now: Time,
+        mut packet: Packet<Payload>,
+    ) -> Result<(), Packet<Payload>> {
+        if packet.id != UNTOLD {
+            self.packets = self.packets.wrapping_add(1);
+            packet.id |= u64::from(self.packets) << 33;
+        }
+        let from = packet.from;
+        let copy = packet.clone();
+        // The end that has sent a SYN is known even if the SYN is lost.
+        let bytes = self.wire.bytes(&copy);
+        let taken = network.offer(now, packet);
+        self.show_seen(network);
+        if taken.is_ok() {
+            self.to.packet(now, from, Side::Out, &bytes, copy.size.get());
+        }
+        taken
+    }
+}
+
+/// Offers a packet to the network.
+#[inline]
+fn offer(
+    network: &mut Network<Payload>,
+    capture: &mut Option<Box<Captured<'_>>>,
+    now: Time,
+    packet: Packet<Payload>,
+) -> Result<(), Packet<Payload>> {
+    match capture {
+        None => network.offer(now, packet),
+        Some(captured) => captured.offer(network, now, packet),
     }
 }
 

@@ -12,6 +12,7 @@
 use super::Load;
 use crate::packet::{Destination, Packet};
 use crate::statistics::{Cause, LengthOverTime};
+use crate::watch::Tap;
 use lasthop_units::Time;
 use std::collections::VecDeque;
 
@@ -29,6 +30,7 @@ pub(crate) struct Fifo<P> {
     limit: usize,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
+    pub(crate) tap: Tap<P>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +51,7 @@ impl<P> Fifo<P> {
             limit,
             lengths: LengthOverTime::new(),
             drops: [0; Cause::ALL.len()],
+            tap: Tap::NONE,
         }
     }
 
@@ -68,6 +71,7 @@ impl<P> Fifo<P> {
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         if self.room() == 0 {
             self.count_drops(Cause::QueueFull, 1);
+            self.tap.lost(now, Cause::QueueFull, &packet, None);
             return Err(packet);
         }
         self.slots.push_back(Slot { packet: Some(packet), is_claimed: false });
@@ -114,6 +118,11 @@ impl<P> Fifo<P> {
             index += 1;
         }
         self.on_claimed(claimed);
+    }
+
+    /// A claimed packet that is not taken out yet.
+    pub(crate) fn claimed(&self, place: u64) -> Option<&Packet<P>> {
+        self.slots.get(place.checked_sub(self.first)? as usize)?.packet.as_ref()
     }
 
     /// Takes out a claimed packet, which still counts.

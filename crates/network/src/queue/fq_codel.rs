@@ -33,6 +33,7 @@ use super::flow_queues::FlowQueues;
 use crate::packet::{Departure, Destination, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
+use crate::watch::Tap;
 use lasthop_units::{Bytes, Span, Time};
 use rand::Rng;
 use std::collections::VecDeque;
@@ -80,6 +81,7 @@ pub(crate) struct FqCodel<P> {
     drops: [u64; Cause::ALL.len()],
     /// Accepted packets that were dropped, if recorded.
     lost: Option<Vec<Departure>>,
+    pub(crate) tap: Tap<P>,
 }
 
 impl<P> FqCodel<P> {
@@ -95,6 +97,7 @@ impl<P> FqCodel<P> {
             lengths: LengthOverTime::new(),
             drops: [0; Cause::ALL.len()],
             lost: None,
+            tap: Tap::NONE,
         }
     }
 
@@ -125,7 +128,7 @@ impl<P> FqCodel<P> {
     /// Queues the packet. Above the limit the largest queue is cut. Returns the packet if it was among the dropped.
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         let index = self.flows.push(now, packet);
-        let refused = if self.len() > self.limit { self.drop_from_the_fattest(index) } else { None };
+        let refused = if self.len() > self.limit { self.drop_from_the_fattest(now, index) } else { None };
         self.lengths.change(now, self.len());
         refused.map_or(Ok(()), Err)
     }
@@ -134,9 +137,9 @@ impl<P> FqCodel<P> {
     pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
         if self.chosen.is_empty() {
             let before = self.len();
-            let Self { flows, lost, drops, .. } = self;
+            let Self { flows, lost, drops, tap, .. } = self;
             let next = flows
-                .dequeue(now, dropped_into(lost, drops))
+                .dequeue(now, dropped_into(now, lost, drops, tap))
                 .expect("a transmitter asks only a queue that is not empty");
             self.choose(next);
             if self.len() != before {
@@ -171,9 +174,9 @@ impl<P> FqCodel<P> {
                     if !load.fits(first.size) {
                         break 'full;
                     }
-                    let Self { flows, lost, drops, .. } = self;
-                    let packet =
-                        flows.dequeue_from(index, now, dropped_into(lost, drops)).expect("there is a first packet");
+                    let Self { flows, lost, drops, tap, .. } = self;
+                    let next = flows.dequeue_from(index, now, dropped_into(now, lost, drops, tap));
+                    let packet = next.expect("there is a first packet");
                     let is_meant = goes_there(&packet);
                     self.choose(packet);
                     let last = self.chosen.len() - 1;
@@ -187,6 +190,11 @@ impl<P> FqCodel<P> {
         if self.len() != before {
             self.lengths.change(now, self.len());
         }
+    }
+
+    /// A claimed packet that is not taken out yet.
+    pub(crate) fn claimed(&self, number: u64) -> Option<&Packet<P>> {
+        self.claimed.iter().find(|(claimed, _)| *claimed == number).map(|(_, packet)| packet)
     }
 
     /// Takes out a claimed packet, which still counts.
@@ -233,21 +241,29 @@ impl<P> FqCodel<P> {
     }
 
     /// Drops from the largest queue. Returns the packet that has just joined the queue `joined`, if it is dropped.
-    fn drop_from_the_fattest(&mut self, joined: usize) -> Option<Packet<P>> {
+    fn drop_from_the_fattest(&mut self, now: Time, joined: usize) -> Option<Packet<P>> {
         let (_, fattest) = self.flows.fattest().expect("a packet has just joined");
         let (dropped, refused) = self.flows.drop_half(fattest, joined, |packet| {
             self.lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
+            self.tap.lost(now, Cause::QueueFull, packet, None);
         });
+        refused.iter().for_each(|packet| self.tap.lost(now, Cause::QueueFull, packet, None));
         self.drops[Cause::QueueFull as usize] += u64::from(dropped);
         refused
     }
 }
 
 /// Counts CoDel's drops, and records them if asked to.
-fn dropped_into<'a, P>(lost: &'a mut Option<Vec<Departure>>, drops: &'a mut [u64]) -> impl FnMut(&Packet<P>) {
+fn dropped_into<'a, P>(
+    now: Time,
+    lost: &'a mut Option<Vec<Departure>>,
+    drops: &'a mut [u64],
+    tap: &'a Tap<P>,
+) -> impl FnMut(&Packet<P>) {
     move |packet| {
         drops[Cause::CoDel as usize] += 1;
         lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
+        tap.lost(now, Cause::CoDel, packet, None);
     }
 }
 

@@ -38,6 +38,7 @@ use super::{Fifo, FqCodelConfig, Load};
 use crate::packet::{Destination, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
+use crate::watch::Tap;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use rand::Rng;
 use std::collections::VecDeque;
@@ -115,6 +116,7 @@ pub(crate) struct Mac80211<P> {
     aggregates: Vec<(usize, usize)>,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
+    pub(crate) tap: Tap<P>,
 }
 
 #[derive(Clone, Debug)]
@@ -150,6 +152,7 @@ impl<P> Mac80211<P> {
             aggregates: Vec::new(),
             lengths: LengthOverTime::new(),
             drops: [0; Cause::ALL.len()],
+            tap: Tap::NONE,
         }
     }
 
@@ -181,7 +184,7 @@ impl<P> Mac80211<P> {
             self.list(index);
         }
         self.above += 1;
-        let refused = if self.above > self.limit { self.drop_from_the_fattest(index, flow) } else { None };
+        let refused = if self.above > self.limit { self.drop_from_the_fattest(now, index, flow) } else { None };
         self.pull(now);
         self.lengths.change(now, self.len());
         refused.map_or(Ok(()), Err)
@@ -203,6 +206,11 @@ impl<P> Mac80211<P> {
     /// Claims packets to this destination (`None`: any), until one does not fit.
     pub(crate) fn claim(&mut self, to: Option<Destination>, load: &mut impl Load<P>) {
         self.device.claim(to, load);
+    }
+
+    /// A claimed packet that is not taken out yet.
+    pub(crate) fn claimed(&self, place: u64) -> Option<&Packet<P>> {
+        self.device.claimed(place)
     }
 
     /// Takes out a claimed packet, which still counts.
@@ -282,7 +290,10 @@ impl<P> Mac80211<P> {
                 let station = if index == BROADCASTS { &mut self.broadcasts } else { &mut self.stations[index] };
                 let waiting = station.queues.waiting();
                 let codel_drops = &mut self.drops[Cause::CoDel as usize];
-                let next = station.queues.dequeue(now, |_| *codel_drops += 1);
+                let next = station.queues.dequeue(now, |packet| {
+                    *codel_drops += 1;
+                    self.tap.lost(now, Cause::CoDel, packet, None);
+                });
                 self.above -= waiting - station.queues.waiting();
                 let Some(packet) = next else { break };
                 let expected = station.expected_airtime(packet.size);
@@ -369,11 +380,15 @@ impl<P> Mac80211<P> {
     }
 
     /// Drops from the largest queue. Returns the packet that has just joined this flow of the station, if it is dropped.
-    fn drop_from_the_fattest(&mut self, joined: usize, flow: usize) -> Option<Packet<P>> {
+    fn drop_from_the_fattest(&mut self, now: Time, joined: usize, flow: usize) -> Option<Packet<P>> {
         let fattest = |&index: &usize| self.at(index).queues.fattest().map(|(bytes, flow)| (bytes, index, flow));
         let (_, index, fattest) = self.turns.iter().filter_map(fattest).max().expect("a packet has just joined");
         let joined = if index == joined { flow } else { usize::MAX };
-        let (dropped, refused) = self.station(index).queues.drop_half(fattest, joined, |_| {});
+        let tap = std::mem::replace(&mut self.tap, Tap::NONE);
+        let lost = |packet: &Packet<P>| tap.lost(now, Cause::QueueFull, packet, None);
+        let (dropped, refused) = self.station(index).queues.drop_half(fattest, joined, lost);
+        refused.iter().for_each(lost);
+        self.tap = tap;
         self.above -= dropped as usize;
         self.drops[Cause::QueueFull as usize] += u64::from(dropped);
         refused

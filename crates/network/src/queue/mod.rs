@@ -11,6 +11,7 @@ mod packet_queue;
 use crate::packet::{Departure, Destination, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime, Observed, QueueId};
+use crate::watch::Tap;
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
@@ -160,6 +161,24 @@ impl<P> Queue<P> {
             Self::Fifo(queue) => queue.claim(to, load),
             Self::FqCodel(queue) => queue.claim(now, to, load),
             Self::Mac80211(queue) => queue.claim(to, load),
+        }
+    }
+
+    /// A claimed packet that is not taken out yet.
+    pub(crate) fn claimed(&self, place: u64) -> Option<&Packet<P>> {
+        match self {
+            Self::Fifo(queue) => queue.claimed(place),
+            Self::FqCodel(queue) => queue.claimed(place),
+            Self::Mac80211(queue) => queue.claimed(place),
+        }
+    }
+
+    /// Where it tells its losses.
+    pub(crate) fn tap(&mut self) -> &mut Tap<P> {
+        match self {
+            Self::Fifo(queue) => &mut queue.tap,
+            Self::FqCodel(queue) => &mut queue.tap,
+            Self::Mac80211(queue) => &mut queue.tap,
         }
     }
 

@@ -169,6 +169,11 @@ impl AirTimes {
         })
     }
 
+    /// The modulation of a mode of 802.11n or later.
+    pub(super) fn modulation(&self, id: ModeId) -> Option<(Standard, Modulation)> {
+        self.modulations.get(id.index().checked_sub(PhyRate::ALL.len())?).copied()
+    }
+
     #[inline]
     pub(crate) fn mode(&self, id: ModeId) -> &Mode {
         &self.modes[usize::from(id.0)]

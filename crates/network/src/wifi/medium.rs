@@ -41,6 +41,7 @@
 //! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
 mod categories;
+mod watched;
 
 use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, Mode, ModeId, Unanswered};
@@ -58,9 +59,11 @@ use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::schedule::Schedule;
 use crate::statistics::{Cause, Observed, QueueId, StationStatistics, Statistics};
+use crate::watch::AirFate;
 use categories::Marked;
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
+use watched::AirTap;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Medium<P> {
@@ -104,6 +107,7 @@ pub(crate) struct Medium<P> {
     to_all: Span,
     collisions: u64,
     broadcasts: u64,
+    air_tap: AirTap<P>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -195,6 +199,7 @@ impl<P: Clone> Medium<P> {
             to_all: Span::ZERO,
             collisions: 0,
             broadcasts: 0,
+            air_tap: AirTap(None),
         }
     }
 
@@ -438,6 +443,9 @@ impl<P: Clone> Medium<P> {
         if content.frames > 0 {
             direction.count(mode, content.frames, content.retries);
         }
+        if self.air_tap.0.is_some() {
+            self.remember(sender, link);
+        }
         (decision, content)
     }
 
@@ -446,6 +454,7 @@ impl<P: Clone> Medium<P> {
         let frame = self.on_air[0];
         let loss = self.noises[link.station].control(frame.mode).rts;
         if happens(loss, &mut self.error_streams[frame.node]) {
+            self.tell_aired(now, &frame, AirFate::Error);
             self.on_error(now, &frame, link, outcome);
         } else {
             self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
@@ -459,8 +468,12 @@ impl<P: Clone> Medium<P> {
 
     fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let frame = self.on_air[0];
-        if self.receive(&frame, link, now, &mut go_on(now, link, arrived, outcome)) {
-            self.watch(now, link);
+        let is_received = self.receive(&frame, link, now, &mut go_on(now, link, arrived, outcome));
+        if self.air_tap.0.is_some() {
+            self.tell_aired(now, &frame, if is_received { AirFate::Received } else { AirFate::Error });
+        }
+        if is_received {
+            self.watch_deadline(now, link);
             self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
         } else {
             self.on_error(now, &frame, link, outcome);
@@ -489,6 +502,9 @@ impl<P: Clone> Medium<P> {
                 let bytes = originator.mpdu_bytes(mode, number);
                 is_lost = happens(loss.of(bytes), &mut self.error_streams[frame.node]);
             }
+            if let Some(watch) = &mut self.air_tap.0 {
+                watch.errors.push(is_lost);
+            }
             if is_lost {
                 continue;
             }
@@ -501,7 +517,10 @@ impl<P: Clone> Medium<P> {
                     true => recipient.receive_rest(packet, &mut *go_on),
                     false => recipient.receive(now, sent.sequence, packet, &mut *go_on),
                 };
-                too_late += u64::from(taken.is_err());
+                if let Err(packet) = taken {
+                    too_late += 1;
+                    queue.tap().lost(now, Cause::TooLate, &packet, None);
+                }
             }
         }
         recipient.release(go_on);
@@ -519,13 +538,13 @@ impl<P: Clone> Medium<P> {
         let link = Link { station, way: due % 2, category: Category::BY_PLACE[place] };
         let ends = self.directions[link.station][link.way].ends.at_mut(link.category);
         ends.recipient.on_deadline(go_on(now, link, arrived, outcome));
-        self.watch(now, link);
+        self.watch_deadline(now, link);
     }
 
     /// Sets the deadline of the frames held by the link's receiver. It may be past if they waited behind something
     /// else.
     #[inline]
-    fn watch(&mut self, now: Time, link: Link) {
+    fn watch_deadline(&mut self, now: Time, link: Link) {
         let deadline = self.directions[link.station][link.way].ends.at_mut(link.category).recipient.deadline();
         if deadline < Time::MAX || self.next_deadline < Time::MAX {
             self.set_deadline(link, deadline.max(now));
@@ -548,6 +567,9 @@ impl<P: Clone> Medium<P> {
         if happens(loss, &mut self.error_streams[responder]) {
             let eifs = frame.unanswered(self.times.mode(frame.mode)).eifs;
             self.air.book(now, AirUse::Error);
+            if frame.is_rts {
+                self.tell_aired(now, &frame, AirFate::Error);
+            }
             self.fail(now, &frame, outcome);
             self.resume(now + self.times.cell.space, &[(frame.node, now + eifs)]);
             return;
@@ -575,12 +597,15 @@ impl<P: Clone> Medium<P> {
         self.air.book(now, self.air_use());
         let Transmission { sender, node, mode, content, .. } = self.on_air[0];
         let eifs = self.times.mode(mode).unanswered.eifs;
+        let aired = self.on_air[0];
+        self.tell_aired(now, &aired, AirFate::Received);
         let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
             let loss = self.noises[to.index()].frames(mode).of(content.bytes);
             if happens(loss, &mut self.error_streams[node]) {
                 self.senders[sender].queue.count_drops(Cause::FrameError, 1);
+                self.tell_lost(now, sender, Cause::FrameError, &packet, &[to]);
                 waits.push((to.index(), now + eifs));
             } else {
                 outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
@@ -620,6 +645,7 @@ impl<P: Clone> Medium<P> {
                 now
             };
             waits.push((frame.node, known_at + self.times.cell.space));
+            self.tell_aired(now, &frame, AirFate::Collided);
             self.fail(now, &frame, outcome);
         }
         let bystanders = if self.rules.difs_after_collision { self.times.cell.space } else { eifs };
@@ -644,8 +670,9 @@ impl<P: Clone> Medium<P> {
     #[cold]
     fn fail_broadcast(&mut self, now: Time, frame: &Transmission, outcome: &mut Outcome<'_, P>) {
         let packet = self.senders[frame.sender].queue.pop(now);
-        let receivers = self.receivers(&packet).count() as u64;
-        self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
+        let receivers: Vec<_> = self.receivers(&packet).collect();
+        self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers.len() as u64);
+        self.tell_lost(now, frame.sender, Cause::Collision, &packet, &receivers);
         self.finish_broadcast(now, frame.sender, &packet, outcome);
     }
 
@@ -688,13 +715,17 @@ impl<P: Clone> Medium<P> {
                 Fate::GivenUp => {
                     counts.given_up += 1;
                     if !mpdu.is_received {
-                        sender.queue.take(mpdu.place);
+                        let packet = sender.queue.take(mpdu.place);
+                        sender.queue.tap().lost(now, Cause::RetryLimit, &packet, None);
                         lost += 1;
                     }
                 }
             }
             if sender.reports {
                 outcome.departed.push(mpdu.departure);
+            }
+            if let Some(watch) = &mut self.air_tap.0 {
+                watch.forget(frame.sender, mpdu.place);
             }
         });
         if done > 0 {

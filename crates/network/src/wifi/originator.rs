@@ -30,6 +30,11 @@ pub(super) struct Sequence(u16);
 impl Sequence {
     const MODULUS: u16 = 4096;
 
+    /// Its value, 0..=4095.
+    pub(super) const fn number(self) -> u16 {
+        self.0
+    }
+
     /// The number of a link's first frame.
     pub(super) const FIRST: Self = Self(0);
 
@@ -69,6 +74,13 @@ pub(super) struct Frame {
     pub(super) is_received: bool,
     is_to_all: bool,
     failures: u8,
+}
+
+impl Frame {
+    /// Whether it was sent before, without success.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
 }
 
 /// The contents of a PPDU.

@@ -54,7 +54,7 @@ impl<P: Clone> Medium<P> {
             // The receivers' deadlines are now those of all categories.
             self.deadlines = Schedule::new(Category::BY_PLACE.len() * 2 * self.directions.len());
             for link in (0..self.directions.len()).flat_map(|station| [UP, DOWN].map(|way| best_effort(station, way))) {
-                self.watch(now, link);
+                self.watch_deadline(now, link);
             }
         }
         let is_access_point = node == self.directions.len();
@@ -67,6 +67,7 @@ impl<P: Clone> Medium<P> {
         let reports = self.senders[node].reports;
         self.senders.push(Sender::new(node, category, txop, queue));
         self.senders[sender].reports = reports;
+        self.watch_sender(sender);
         let lengths = || self.senders[node].queue.lengths().clone();
         let marked =
             self.marked[node].get_or_insert_with(|| Box::new(Marked { senders: [None; 4], lengths: lengths() }));
