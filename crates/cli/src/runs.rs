@@ -392,7 +392,7 @@ pub(crate) fn keep(
 }
 
 /// Notes changes that come after the end of the run. They are no error, but possibly a mistake.
-fn tell_of_late_changes(scenario: &Scenario) {
+pub(crate) fn tell_of_late_changes(scenario: &Scenario) {
     scenario.late_changes().iter().for_each(|change| tell(format_args!("note: {change}")));
 }
 
@@ -412,7 +412,7 @@ pub(crate) fn tell_again(label: &str, late: &RunResult) {
 }
 
 /// Explains exit code 1, also if standard output has only JSON.
-fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
+pub(crate) fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
     let runs: Vec<&RunResult> = runs.into_iter().collect();
     for reason in runs.iter().flat_map(|run| &run.invalid_reasons) {
         tell(format_args!("not valid: {reason}"));

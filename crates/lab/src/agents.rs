@@ -148,7 +148,7 @@ impl Running {
             command.env("RUST_LOG", "warn");
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut process = Process::spawn(command, namespace, Some(config.as_raw_fd()))
+        let mut process = Process::spawn(command, namespace, &[config.as_raw_fd()])
             .doing(format_args!("cannot start the agent of host {}", host.index))?;
         let stdout = process.0.stdout.take().expect("the agent's standard output is a pipe");
         let (send, lines) = channel();
