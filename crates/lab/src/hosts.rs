@@ -4,6 +4,7 @@
 //! is thus one server for each stack and each law that uses clients' reports. Most scenarios need only one server.
 
 use crate::addresses::{AddressPlan, GUEST_ADDRESSES};
+use crate::agents::controls;
 use crate::error::{Doing, Error, Result};
 use crate::laws;
 use crate::namespace::Namespace;
@@ -219,7 +220,8 @@ pub(crate) fn stack_of(kind: &HostKind) -> Stack {
 }
 
 /// The metrics of the routes, with the congestion control of a guest's connections. A namespace's default is no way: some
-/// kernels refuse to have it written.
+/// kernels refuse to have it written. An agent that controls gives connections its own, which a route's would replace
+/// after it (tcp_connect()).
 fn metrics(stack: &Stack, guest: Option<GuestAt<'_>>) -> Vec<RouteMetric> {
     let of_guest = guest.map(|guest| RouteMetric::CcAlgo(guest.congestion_control.to_owned()));
     stack.route_metrics().into_iter().chain(of_guest).collect()
@@ -243,7 +245,7 @@ fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestA
             .chain(ipv6.then(|| (AddressPlan::host6(spec.index).into(), AddressPlan::HOST_PREFIX6)))
             .collect(),
         queue_packets,
-        metrics: metrics(&stack, guest),
+        metrics: metrics(&stack, guest.filter(|_| !controls(spec))),
         gro: stack.gro(),
     })
 }
