@@ -3,10 +3,13 @@
 use crate::built_in::Found;
 use crate::out_folder::Kind;
 use crate::progress::Progress;
-use crate::runs::{claim, keep, tell_ineffective, tell_of_late_changes, tell_of_short_warmups, tell_why_not_valid};
+use crate::runs::{
+    CaptureArguments, claim, keep, tell_ineffective, tell_of_late_changes, tell_of_short_warmups, tell_why_not_valid,
+};
 use crate::{Interrupted, build, say, tell};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use lasthop_capture::Capture;
 use lasthop_lab::{Guest, TrafficSource, User};
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, Scenario, nearest_names};
 use nix::sys::signal::Signal;
@@ -17,8 +20,8 @@ use std::ffi::{CString, OsString};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 /// The number of names suggested for a misspelt one.
 const MOST_MEANT: usize = 3;
@@ -51,6 +54,8 @@ pub(crate) struct ExecArguments {
     /// Print the whole result as one JSON document on standard output; the command's output then goes to standard error
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    capture: CaptureArguments,
     /// The command and its arguments, after `--`; without it a shell
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -96,7 +101,9 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         netns: arguments.netns.as_deref(),
         signals: &[(Signal::SIGTERM, &signals.term), (Signal::SIGHUP, &signals.hangup)],
     };
-    let outcome = executed(&scenario, &guest, &signals.stop)?;
+    let capture = arguments.capture.begin(&scenario)?;
+    let outcome = executed(&scenario, &guest, &signals.stop, capture.as_ref())?;
+    let captured = arguments.capture.finish(capture);
     let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
     let outcome = outcome.ok_or_else(nothing)?;
     let (result, series) = (outcome.result, outcome.series);
@@ -107,6 +114,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         tell(format_args!("{}", lasthop_report::tables::run(&result)));
     }
     kept?;
+    captured?;
     tell_why_not_valid([&result]);
     if let Some(status) = outcome.ended.server {
         tell(format_args!("note: the server ended before the command ({status})"));
@@ -114,7 +122,12 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(outcome.ended.code).unwrap_or(u8::MAX)))
 }
 
-fn executed(scenario: &Scenario, guest: &Guest<'_>, stop: &AtomicBool) -> Result<Option<lasthop_lab::Executed>> {
+fn executed(
+    scenario: &Scenario,
+    guest: &Guest<'_>,
+    stop: &AtomicBool,
+    capture: Option<&Mutex<Capture>>,
+) -> Result<Option<lasthop_lab::Executed>> {
     // The bar ends where the command begins: the terminal is the command's.
     let progress = Progress::of_run(&scenario.name, scenario.warmup, HostsKind::Kernel);
     let at = |at| {
@@ -124,7 +137,7 @@ fn executed(scenario: &Scenario, guest: &Guest<'_>, stop: &AtomicBool) -> Result
             progress.finish();
         }
     };
-    let options = lasthop_lab::Options { traffic: TrafficSource::Own, build: build(), stop, progress: &at };
+    let options = lasthop_lab::Options { traffic: TrafficSource::Own, build: build(), stop, progress: &at, capture };
     let outcome = lasthop_lab::exec(scenario, &options, guest);
     progress.finish();
     Ok(outcome?)
