@@ -30,12 +30,15 @@ pub(crate) fn comment<P>(aired: &Aired<P>) -> String {
     }
 }
 
-/// The MPDUs of a transmission: the packet (the first one of an A-MSDU), the size, and the first bytes.
+/// An MPDU: its packet (the first one of an A-MSDU), its size, and its first bytes.
+pub(crate) type Mpdu<'a, P> = (Option<&'a AirFrame<P>>, u64, Vec<u8>);
+
+/// The MPDUs of a transmission.
 pub(crate) fn frames<'a, P>(
     aired: &'a Aired<P>,
     reference: u32,
     ip: &mut dyn FnMut(&Packet<P>) -> Vec<u8>,
-) -> Vec<(Option<&'a AirFrame<P>>, u64, Vec<u8>)> {
+) -> Vec<Mpdu<'a, P>> {
     let station = aired.station.map_or(EVERYBODY, mac);
     let (receiver, transmitter) = if aired.is_up { (ACCESS_POINT, station) } else { (station, ACCESS_POINT) };
     let control = |head: [u8; 2], rest: &[u8]| {

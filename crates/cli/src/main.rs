@@ -7,6 +7,7 @@
 mod agent;
 mod built_in;
 mod doctor;
+mod exec;
 mod generate;
 mod key;
 mod laws;
@@ -61,6 +62,10 @@ enum Command {
     Run(runs::RunArguments),
     /// Run a scenario in several cases and compare them
     Compare(runs::CompareArguments),
+    /// Run any program on a host of a scenario, beside its flows
+    Exec(exec::ExecArguments),
+    #[command(hide = true)]
+    ExecInside(exec::InsideArguments),
     /// Run a study: a figure of a paper, and which of its claims hold
     Study(study::StudyArguments),
     /// List and print the scenarios that are built in
@@ -101,6 +106,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Run(arguments) => runs::run(&arguments),
         Command::Compare(arguments) => runs::compare(&arguments),
+        Command::Exec(arguments) => exec::run(&arguments),
+        Command::ExecInside(arguments) => exec::inside(&arguments),
         Command::Study(arguments) => study::study(&arguments),
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),

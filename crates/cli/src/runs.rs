@@ -48,6 +48,36 @@ struct Common {
     json: bool,
 }
 
+/// What of a run's packets is kept.
+#[derive(Args)]
+pub(crate) struct CaptureArguments {
+    /// Write all packets into this file for Wireshark (pcapng): those of each host, on the air, and lost
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// The most bytes of a packet that --pcap keeps
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    snaplen: u32,
+}
+
+impl CaptureArguments {
+    /// Begins the capture, if there is to be one.
+    pub(crate) fn begin(&self, scenario: &Scenario) -> Result<Option<Mutex<Capture>>> {
+        let Some(path) = &self.pcap else { return Ok(None) };
+        let file = File::create(path).with_context(|| format!("cannot write the capture {}", path.display()))?;
+        let has_air =
+            matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
+        let hosts = scenario.expanded_hosts().len();
+        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, hosts, has_air))))
+    }
+
+    /// Writes what is left of the capture.
+    pub(crate) fn finish(&self, capture: Option<Mutex<Capture>>) -> Result<()> {
+        let (Some(path), Some(capture)) = (&self.pcap, capture) else { return Ok(()) };
+        let cannot = || format!("cannot write the capture {}: it ends too early; the result is whole", path.display());
+        capture.into_inner().unwrap_or_else(PoisonError::into_inner).finish().with_context(cannot)
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -55,12 +85,8 @@ pub(crate) struct RunArguments {
     /// The seed of all random draws, instead of the scenario's
     #[arg(long)]
     seed: Option<u64>,
-    /// Write all packets into this file for Wireshark (pcapng): those of each host, on the air, and lost
-    #[arg(long, value_name = "FILE")]
-    pcap: Option<PathBuf>,
-    /// The most bytes of a packet that --pcap keeps
-    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    snaplen: u32,
+    #[command(flatten)]
+    capture: CaptureArguments,
 }
 
 #[derive(Args)]
@@ -152,10 +178,14 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let out = claim(common.out.as_deref(), Kind::Run, lasthop_report::run_files)?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
-    let capture = arguments.capture(&scenario)?;
+    let pcap = arguments.capture.pcap.as_ref();
+    if pcap.is_some() && common.retries > 0 {
+        bail!("--retries repeats a run, and --pcap shows one: give one of them");
+    }
+    let capture = arguments.capture.begin(&scenario)?;
     let outcome = one_run(common, &scenario, &stop, &progress, capture.as_ref())?;
-    let captured = arguments.finish(capture);
-    let nothing = || match &arguments.pcap {
+    let captured = arguments.capture.finish(capture);
+    let nothing = || match pcap {
         Some(path) => Interrupted(format!("only {} was kept, which ends there", path.display())),
         None => Interrupted("nothing was kept, and nothing is left behind".to_owned()),
     };
@@ -167,28 +197,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     tell_why_not_valid([&result]);
     captured?;
     Ok(exit_code(result.valid))
-}
-
-impl RunArguments {
-    /// Begins the capture, if there is to be one.
-    fn capture(&self, scenario: &Scenario) -> Result<Option<Mutex<Capture>>> {
-        let Some(path) = &self.pcap else { return Ok(None) };
-        if self.common.retries > 0 {
-            bail!("--retries repeats a run, and --pcap shows one: give one of them");
-        }
-        let file = File::create(path).with_context(|| format!("cannot write the capture {}", path.display()))?;
-        let has_air =
-            matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-        let hosts = scenario.expanded_hosts().len();
-        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, hosts, has_air))))
-    }
-
-    /// Writes what is left of the capture.
-    fn finish(&self, capture: Option<Mutex<Capture>>) -> Result<()> {
-        let (Some(path), Some(capture)) = (&self.pcap, capture) else { return Ok(()) };
-        let cannot = || format!("cannot write the capture {}: it ends too early; the result is whole", path.display());
-        capture.into_inner().unwrap_or_else(PoisonError::into_inner).finish().with_context(cannot)
-    }
 }
 
 /// `lasthop compare`.
@@ -392,7 +400,7 @@ pub(crate) fn keep(
 }
 
 /// Notes changes that come after the end of the run. They are no error, but possibly a mistake.
-fn tell_of_late_changes(scenario: &Scenario) {
+pub(crate) fn tell_of_late_changes(scenario: &Scenario) {
     scenario.late_changes().iter().for_each(|change| tell(format_args!("note: {change}")));
 }
 
@@ -412,7 +420,7 @@ pub(crate) fn tell_again(label: &str, late: &RunResult) {
 }
 
 /// Explains exit code 1, also if standard output has only JSON.
-fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
+pub(crate) fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
     let runs: Vec<&RunResult> = runs.into_iter().collect();
     for reason in runs.iter().flat_map(|run| &run.invalid_reasons) {
         tell(format_args!("not valid: {reason}"));

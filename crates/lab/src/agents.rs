@@ -148,7 +148,7 @@ impl Running {
             command.env("RUST_LOG", "warn");
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut process = Process::spawn(command, namespace, Some(config.as_raw_fd()))
+        let mut process = Process::spawn(command, namespace, &[config.as_raw_fd()])
             .doing(format_args!("cannot start the agent of host {}", host.index))?;
         let stdout = process.0.stdout.take().expect("the agent's standard output is a pipe");
         let (send, lines) = channel();
@@ -161,7 +161,7 @@ impl Running {
         });
         let policy = host.kind.policy.policy;
         // With nothing to control, an agent only observes.
-        let controls = host.kind.agent == AgentMode::Control && policy != PolicyName::None;
+        let controls = controls(host);
         let ready_by = Instant::now() + READY_WITHIN;
         Ok(Self { host: host.index, policy, controls, process, lines, ready_by, lesser: None })
     }
@@ -229,6 +229,11 @@ impl Running {
 }
 
 /// Whether the host has an agent: to decide, to observe, or only to report the host's last link.
+/// Whether an agent takes over the host's connections.
+pub(crate) fn controls(host: &HostSpec) -> bool {
+    host.kind.agent == AgentMode::Control && host.kind.policy.policy != PolicyName::None
+}
+
 fn has_agent(host: &HostSpec) -> bool {
     host.kind.agent != AgentMode::Off || host.kind.last_link.is_some()
 }
@@ -253,8 +258,7 @@ pub(crate) fn check_room(scenario: &Scenario, hosts: &[HostSpec]) -> Result<()> 
 
 /// The number of programs that the host's agent attaches to the root cgroup.
 fn programs(scenario: &Scenario, host: &HostSpec) -> usize {
-    let controls = host.kind.agent == AgentMode::Control && host.kind.policy.policy != PolicyName::None;
-    usize::from(controls) + usize::from(has_agent(host) && last_link(scenario, host).report)
+    usize::from(controls(host)) + usize::from(has_agent(host) && last_link(scenario, host).report)
 }
 
 /// The agent's reports of the host's last link: a simulated host's values, or measured ones.

@@ -14,7 +14,8 @@
 //! So the kernel acknowledges up to `delayed_ack_segments` together, and fewer where a burst has fewer. A simulated
 //! host counts across bursts. Packets that come one by one, as from 802.11g, would not be joined.
 //!
-//! *What it leaves out*: a card's own interrupt moderation, and bursts that end at the poll's 64 packets.
+//! *What it leaves out*: a card's own interrupt moderation, and bursts that end at the poll's 64 packets. Segments of
+//! IPv6, which only programs of `lasthop exec` send, keep their PSH.
 
 use crate::error::{Doing, Result};
 use crate::tun::INTERFACE;
@@ -49,10 +50,13 @@ impl Gro {
         Self { below_bytes, full_bytes: HEADERS + mss_bytes }
     }
 
-    /// Takes PSH off a full segment; `packet` is a whole IPv4 packet.
+    /// Takes PSH off a full segment of IPv4; `packet` is whole.
     pub(crate) fn unmark(self, packet: &mut [u8]) {
         const TCP: u8 = 6;
         const PSH: u8 = 0x08;
+        if packet[0] >> 4 != 4 {
+            return;
+        }
         let tcp_at = usize::from(packet[0] & 0xf) * 4;
         if packet.len() < self.full_bytes as usize || packet[9] != TCP || packet[tcp_at + 13] & PSH == 0 {
             return;

@@ -3,17 +3,21 @@
 //! As with simulated hosts, both ends of a connection have the host's stack. At each node where connections end, there
 //! is thus one server for each stack and each law that uses clients' reports. Most scenarios need only one server.
 
-use crate::addresses::AddressPlan;
+use crate::addresses::{AddressPlan, GUEST_ADDRESSES};
+use crate::agents::controls;
 use crate::error::{Doing, Error, Result};
 use crate::laws;
 use crate::namespace::Namespace;
+use crate::netlink::Netlink;
 use crate::tcp_switches::{Stack, sysctl};
 use crate::tun::{INTERFACE, Settings, Tun};
 use lasthop_laws::Choice;
 use lasthop_network::{NodeId, Topology};
 use lasthop_scenario::{Era, HostKind, HostSpec, Scenario};
 use lasthop_units::Bytes;
+use netlink_packet_route::route::RouteMetric;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// The queue of a device that the medium's loop empties at every turn. The network's own drops happen in the model's
@@ -47,6 +51,18 @@ pub(crate) struct ServerSpec {
     hears: Option<Choice>,
     /// On links, those of its hosts. Behind an access point, servers are modern, with large buffers.
     habits: Option<Habits>,
+    /// Whether it is a guest's, with the guest's addresses and without flows of the scenario.
+    of_guest: bool,
+}
+
+/// The host where a guest runs, and what its connections have there and at its server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GuestAt<'a> {
+    pub(crate) host: u16,
+    /// The kernel's name.
+    pub(crate) congestion_control: &'a str,
+    /// Whether its server is the way to the internet.
+    pub(crate) internet: bool,
 }
 
 /// The settings of a host besides the switches of `[hosts.tcp]`.
@@ -77,10 +93,8 @@ impl Servers {
         let on_links = has_links(scenario);
         let (mut specs, mut of_flow) = (Vec::new(), Vec::new());
         for host in hosts {
-            let (stack, habits) = (stack_of(&host.kind), on_links.then(|| Habits::of(&host.kind)));
             for flow in &host.flows {
-                let spec =
-                    ServerSpec { node: flow.server, stack: stack.clone(), hears: laws::hears(&host.kind), habits };
+                let spec = ServerSpec::of(host, flow.server, on_links);
                 let number = specs.iter().position(|known| *known == spec).unwrap_or(specs.len());
                 if number == specs.len() {
                     specs.push(spec);
@@ -90,9 +104,35 @@ impl Servers {
         }
         Ok(Self { specs, of_flow })
     }
+
+    /// Adds the server of a guest on this host, after the others: behind the access point, or on links on the node of
+    /// the host's first flow, or else of any flow.
+    ///
+    /// # Errors
+    /// If no connection of a scenario with links says where.
+    pub(crate) fn add_of_guest(&mut self, scenario: &Scenario, hosts: &[HostSpec], host: u16) -> Result<()> {
+        let host = &hosts[usize::from(host)];
+        let on_links = has_links(scenario);
+        let flow = host.flows.first().or_else(|| hosts.iter().find_map(|host| host.flows.first()));
+        let node = match flow {
+            Some(flow) => flow.server,
+            None if on_links => {
+                let reason = "no host has a flow, so nothing says which node the server is on; give one host a flow";
+                return Err(Error::Scenario { key: "hosts.flows".to_owned(), reason: reason.to_owned() });
+            }
+            None => scenario.network().beside_hosts(0),
+        };
+        self.specs.push(ServerSpec { of_guest: true, ..ServerSpec::of(host, node, on_links) });
+        Ok(())
+    }
 }
 
 impl ServerSpec {
+    fn of(host: &HostSpec, node: NodeId, on_links: bool) -> Self {
+        let habits = on_links.then(|| Habits::of(&host.kind));
+        Self { node, stack: stack_of(&host.kind), hears: laws::hears(&host.kind), habits, of_guest: false }
+    }
+
     /// Whether TCP small queues apply here.
     pub(crate) fn is_modern(&self) -> bool {
         self.habits.is_some_and(|habits| habits.era == Era::Modern)
@@ -104,7 +144,12 @@ impl Hosts {
     ///
     /// # Errors
     /// If the caller has no permission or the kernel lacks a feature. The message says which.
-    pub(crate) fn new(scenario: &Scenario, hosts: &[HostSpec], servers: &Servers) -> Result<Self> {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        hosts: &[HostSpec],
+        servers: &Servers,
+        guest: Option<GuestAt<'_>>,
+    ) -> Result<Self> {
         let ends = hosts.len() + servers.specs.len();
         let (mut namespaces, mut devices) = (Vec::with_capacity(ends), Vec::with_capacity(ends));
         let mut add = |what: String, device: &(dyn Fn() -> Result<Tun> + Sync)| {
@@ -116,16 +161,30 @@ impl Hosts {
         };
         let on_links = has_links(scenario);
         for host in hosts {
-            add(format!("host {}", host.index), &|| host_device(host, on_links))?;
+            let device = || {
+                let here = guest.filter(|guest| guest.host == host.index);
+                here.map_or(Ok(()), |_| welcome())?;
+                host_device(host, on_links, guest.is_some() && has_ipv6(), here)
+            };
+            add(format!("host {}", host.index), &device)?;
         }
         for (number, server) in (0..).zip(&servers.specs) {
-            add(format!("server {number}"), &|| server_device(number, server))?;
+            let device = || {
+                let here = guest.filter(|_| server.of_guest);
+                here.map_or(Ok(()), |_| welcome())?;
+                server_device(number, server, here)
+            };
+            add(format!("server {number}"), &device)?;
         }
         let nodes = servers.specs.iter().map(|server| server.node).collect();
         let plan = AddressPlan::new(
             u16::try_from(hosts.len()).map_err(|_| Error::Machine("more than 65,535 hosts".to_owned()))?,
             nodes,
         );
+        let plan = match (guest, servers.specs.iter().position(|server| server.of_guest)) {
+            (Some(guest), Some(server)) => plan.with_guest(server as u16, guest.internet),
+            _ => plan,
+        };
         let queues_in_devices = if on_links { 0 } else { hosts.len() };
         Ok(Self { namespaces, devices, plan, queues_in_devices, hosts: hosts.len() })
     }
@@ -160,8 +219,16 @@ pub(crate) fn stack_of(kind: &HostKind) -> Stack {
     Stack::of(kind).expect("a scenario with another is refused")
 }
 
-fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
-    quiet()?;
+/// The metrics of the routes, with the congestion control of a guest's connections. A namespace's default is no way: some
+/// kernels refuse to have it written. An agent that controls gives connections its own, which a route's would replace
+/// after it (tcp_connect()).
+fn metrics(stack: &Stack, guest: Option<GuestAt<'_>>) -> Vec<RouteMetric> {
+    let of_guest = guest.map(|guest| RouteMetric::CcAlgo(guest.congestion_control.to_owned()));
+    stack.route_metrics().into_iter().chain(of_guest).collect()
+}
+
+fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestAt<'_>>) -> Result<Tun> {
+    quiet(ipv6)?;
     Habits::of(&spec.kind).set_sysctls()?;
     let stack = stack_of(&spec.kind);
     stack.set_sysctls()?;
@@ -173,25 +240,36 @@ fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
         Era::Modern => 1000,
     };
     Tun::new(Settings {
-        address: AddressPlan::host(spec.index),
-        prefix_length: AddressPlan::HOST_PREFIX,
+        addresses: [(AddressPlan::host(spec.index).into(), AddressPlan::HOST_PREFIX)]
+            .into_iter()
+            .chain(ipv6.then(|| (AddressPlan::host6(spec.index).into(), AddressPlan::HOST_PREFIX6)))
+            .collect(),
         queue_packets,
-        metrics: stack.route_metrics(),
+        metrics: metrics(&stack, guest.filter(|_| !controls(spec))),
         gro: stack.gro(),
     })
 }
 
-fn server_device(number: u16, spec: &ServerSpec) -> Result<Tun> {
-    quiet()?;
+fn server_device(number: u16, spec: &ServerSpec, guest: Option<GuestAt<'_>>) -> Result<Tun> {
+    let ipv6 = spec.of_guest && has_ipv6();
+    quiet(ipv6)?;
     sysctl("ipv4/tcp_rmem", "4096 131072 8388608")?;
     sysctl("ipv4/tcp_wmem", "4096 65536 8388608")?;
     spec.habits.map_or(Ok(()), Habits::set_sysctls)?;
     spec.stack.set_sysctls()?;
+    let mut addresses: Vec<(IpAddr, u8)> = Vec::new();
+    if spec.of_guest {
+        for (address, address6) in (0..GUEST_ADDRESSES).map(AddressPlan::guest_server) {
+            addresses.push((address.into(), 32));
+            addresses.extend(ipv6.then_some((address6.into(), 128)));
+        }
+    } else {
+        addresses.push((AddressPlan::server(number).into(), 32));
+    }
     Tun::new(Settings {
-        address: AddressPlan::server(number),
-        prefix_length: 32,
+        addresses,
         queue_packets: UNREAD_PACKETS,
-        metrics: spec.stack.route_metrics(),
+        metrics: metrics(&spec.stack, guest),
         gro: spec.stack.gro(),
     })
 }
@@ -215,13 +293,29 @@ impl Habits {
     }
 }
 
+/// Prepares the namespace of a host or server where a guest runs.
+fn welcome() -> Result<()> {
+    Netlink::open()?.bring_loopback_up()?;
+    // There is nobody to protect from anybody here: a user may serve on port 80, and ping.
+    sysctl("ipv4/ip_unprivileged_port_start", "0")?;
+    sysctl("ipv4/ping_group_range", "0 2147483647")
+}
+
+/// Whether this kernel has IPv6.
+pub(crate) fn has_ipv6() -> bool {
+    Path::new("/proc/sys/net/ipv6").exists()
+}
+
 /// Keeps all other traffic off the air, and stops connections from learning from earlier ones.
-fn quiet() -> Result<()> {
-    for key in ["ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"] {
-        match sysctl(key, "1") {
-            Err(error) if !Path::new("/proc/sys/net/ipv6").exists() => drop(error),
-            outcome => outcome?,
-        }
+fn quiet(ipv6: bool) -> Result<()> {
+    if ipv6 {
+        // No router is asked, none is believed, and devices get no address by themselves.
+        sysctl("ipv6/conf/default/accept_ra", "0")?;
+        sysctl("ipv6/conf/default/router_solicitations", "0")?;
+        sysctl("ipv6/conf/default/addr_gen_mode", "1")?;
+    } else if has_ipv6() {
+        sysctl("ipv6/conf/all/disable_ipv6", "1")?;
+        sysctl("ipv6/conf/default/disable_ipv6", "1")?;
     }
     sysctl("ipv4/tcp_no_metrics_save", "1")
 }

@@ -278,7 +278,7 @@ fn spawn(namespace: &Namespace, arguments: &[&str]) -> Result<Process> {
     let mut command = Command::new("iperf3");
     command.arg("--version4").args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-    Process::spawn(command, namespace, None).doing("cannot start iperf3 (is it installed? 'apt-get install iperf3')")
+    Process::spawn(command, namespace, &[]).doing("cannot start iperf3 (is it installed? 'apt-get install iperf3')")
 }
 
 /// Whether a socket listens on the port in the calling thread's namespace (/proc/net/tcp and tcp6, state 0A).

@@ -27,9 +27,12 @@ mod agents;
 mod clock;
 mod error;
 mod gro;
+mod guest;
 mod hosts;
+mod internet;
 mod iperf3;
 mod laws;
+mod leftovers;
 mod measure;
 mod namespace;
 mod netlink;
@@ -45,7 +48,10 @@ use agents::Agents;
 use clock::{Clock, Schedule};
 pub use error::Error;
 use error::{Doing, Result};
-use hosts::{DeviceDrops, Hosts, Servers};
+pub use guest::inside::run as run_inside;
+pub use guest::{Ended, Guest, NOT_BEGUN, User};
+use hosts::{DeviceDrops, GuestAt, Hosts, Servers};
+use internet::Internet;
 use iperf3::Iperf3;
 use lasthop_capture::Capture;
 use lasthop_laws::LawName;
@@ -53,6 +59,7 @@ use lasthop_network::{Network, Topology};
 use lasthop_scenario::{Build, Direction, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
+use leftovers::Netns;
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
@@ -70,6 +77,9 @@ use valve::{Station, Valves};
 const WATCH_EVERY: Duration = Duration::from_millis(20);
 /// The sampling interval of the sockets of laws that use reports.
 const LINKS_EVERY: Span = Span::from_millis(200);
+
+/// The end of a run that ends with its guest.
+const WITHOUT_END: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// The finest steps of a run: finer ones cost more of a processor, coarser ones precision. `the_cost_of_each_grain`
 /// below prints both.
@@ -118,19 +128,61 @@ pub struct Options<'a> {
 /// If the caller is not root, if the kernel lacks a feature that the scenario needs, or if an agent does not start. All
 /// resources have been released by then.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>> {
-    run_in_steps(scenario, options, &Grain::CHOSEN)
+    run_in_steps(scenario, options, None, &Grain::CHOSEN).map(|outcome| outcome.map(|(outcome, _)| outcome))
 }
 
-fn run_in_steps(scenario: &Scenario, options: &Options<'_>, grain: &Grain) -> Result<Option<(RunResult, Series)>> {
+/// The outcome of a run with a guest.
+#[derive(Debug)]
+pub struct Executed {
+    /// The result. Its duration is that of the run.
+    pub result: RunResult,
+    /// The series.
+    pub series: Series,
+    /// How the guest has ended.
+    pub ended: Ended,
+}
+
+/// Runs a scenario with a guest: from the end of the warm-up until the guest ends, however long that is. `None` if
+/// `stop` ended it before the guest began.
+///
+/// # Errors
+/// As [`run`], and if the guest or its server could not be started.
+pub fn exec(scenario: &Scenario, options: &Options<'_>, guest: &Guest<'_>) -> Result<Option<Executed>> {
+    let outcome = run_in_steps(scenario, options, Some(guest), &Grain::CHOSEN)?;
+    Ok(outcome.map(|((result, series), ended)| Executed {
+        result,
+        series,
+        ended: ended.expect("a run with a guest ends with it"),
+    }))
+}
+
+type Outcome = ((RunResult, Series), Option<Ended>);
+
+fn run_in_steps(
+    scenario: &Scenario,
+    options: &Options<'_>,
+    guest: Option<&Guest<'_>>,
+    grain: &Grain,
+) -> Result<Option<Outcome>> {
     check(scenario, options.traffic)?;
     let started = Instant::now();
     let specs = scenario.expanded_hosts();
     agents::check_room(scenario, &specs)?;
     let config = medium_config(scenario, &specs);
     let network = Network::new(&config, scenario.seed)?;
-    let servers = Servers::of(scenario, &specs)?;
-    let hosts = Hosts::new(scenario, &specs, &servers)?;
+    let mut servers = Servers::of(scenario, &specs)?;
     let laws = Laws::load(&specs)?;
+    let guest_at = guest.map(|guest| GuestAt {
+        host: guest.host,
+        congestion_control: laws.name(&specs[usize::from(guest.host)].kind),
+        internet: guest.internet,
+    });
+    if let Some(guest) = guest {
+        leftovers::sweep();
+        servers.add_of_guest(scenario, &specs, guest.host)?;
+    }
+    let hosts = Hosts::new(scenario, &specs, &servers, guest_at)?;
+    let outside = guest.map(|guest| Outside::open(guest, &hosts)).transpose()?;
     let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
         return Ok(None);
     };
@@ -142,7 +194,13 @@ fn run_in_steps(scenario: &Scenario, options: &Options<'_>, grain: &Grain) -> Re
     let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
     let valves = Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])), grain)?;
 
-    let schedule = Schedule { warmup: scenario.warmup, end: scenario.duration, sample_every: scenario.sample };
+    let server_of_guest = hosts.servers().last();
+    let running =
+        guest.zip(server_of_guest).map(|(guest, server)| guest::Running::prepare(guest, server, options.stop));
+    let mut running = running.transpose()?;
+
+    let end = if guest.is_some() { WITHOUT_END } else { scenario.duration };
+    let schedule = Schedule { warmup: scenario.warmup, end, sample_every: scenario.sample };
     let clock = Clock::start();
     let over = AtomicBool::new(false);
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
@@ -151,22 +209,48 @@ fn run_in_steps(scenario: &Scenario, options: &Options<'_>, grain: &Grain) -> Re
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
         let valves = scope.spawn(|| ending(&over, || valves.run(&over)));
-        let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, &over));
+        let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, running.as_mut(), &over));
         (joined(medium), joined(traffic), joined(valves), watched)
     });
     let agents = agents.stop(clock);
-    let (medium, traffic, Watched { device_drops, links }) = (medium?, traffic?, watched?);
+    let Watched { device_drops, links, ended } = watched?;
+    let ended = ended.map(|(at, code)| (at, running.take().expect("it has ended").end(code)));
+    drop(outside);
+    let (medium, traffic) = (medium?, traffic?);
     valves?;
-    if !medium.complete {
+    if !medium.complete && ended.is_none() {
         return Ok(None);
     }
+    let mut scenario = scenario.clone();
+    let ended = ended.map(|(at, ended)| {
+        scenario.duration = at.saturating_since(Time::ZERO);
+        ended
+    });
     if medium.unroutable > 0 {
         warn!("{} packets for addresses that no host has were not carried", medium.unroutable);
     }
     let build = options.build.clone();
     let wall = started.elapsed();
-    let measured = Measured { scenario, hosts: &specs, build, medium, traffic, agents, device_drops, links, wall };
-    Ok(Some(measured.into_outcome()))
+    let measured =
+        Measured { scenario: &scenario, hosts: &specs, build, medium, traffic, agents, device_drops, links, wall };
+    Ok(Some((measured.into_outcome(), ended)))
+}
+
+/// What a guest has of this machine, while it runs.
+struct Outside {
+    _netns: Option<Netns>,
+    _internet: Option<Internet>,
+}
+
+impl Outside {
+    fn open(guest: &Guest<'_>, hosts: &Hosts) -> Result<Self> {
+        let host = &hosts.hosts()[usize::from(guest.host)];
+        let server = hosts.servers().last().expect("that of the guest");
+        Ok(Self {
+            _netns: guest.netns.map(|name| Netns::name(name, host)).transpose()?,
+            _internet: guest.internet.then(|| Internet::open(server)).transpose()?,
+        })
+    }
 }
 
 /// Checks whether kernel hosts can run this scenario here, as far as possible without creating anything.
@@ -340,17 +424,21 @@ struct Watched {
     device_drops: DeviceDrops,
     /// The state that servers' laws derived from clients' reports, every [`LINKS_EVERY`].
     links: Vec<LinkSample>,
+    /// When the guest ended, and its exit code.
+    ended: Option<(Time, i32)>,
 }
 
-/// Watches over a run: reports progress, ends it on request, counts device drops, and samples the laws.
+/// Watches over a run: starts its guest and ends the run with it, reports progress, ends it on request, counts device drops, and samples the laws.
 fn watch(
     hosts: &Hosts,
     laws: &Laws,
     schedule: Schedule,
     clock: Clock,
     options: &Options<'_>,
+    mut guest: Option<&mut guest::Running<'_>>,
     over: &AtomicBool,
 ) -> Result<Watched> {
+    let mut ended = None;
     let warm = Time::ZERO + schedule.warmup;
     let mut in_warmup = schedule.warmup.is_zero().then(DeviceDrops::default);
     let mut told = Time::ZERO;
@@ -358,8 +446,19 @@ fn watch(
     while !over.load(Ordering::Relaxed) {
         thread::sleep(WATCH_EVERY);
         let now = clock.now();
-        if options.stop.load(Ordering::Relaxed) {
+        let guest_runs = guest.as_ref().is_some_and(|guest| guest.has_begun());
+        if options.stop.load(Ordering::Relaxed) && !guest_runs {
             over.store(true, Ordering::Relaxed);
+        }
+        if let Some(guest) = &mut guest {
+            if !guest_runs && now >= warm {
+                (options.progress)(schedule.warmup);
+                guest.begin(&hosts.hosts()[usize::from(guest.host())])?;
+            }
+            if let Some(code) = guest.look()? {
+                ended = Some((now, code));
+                over.store(true, Ordering::Relaxed);
+            }
         }
         if in_warmup.is_none() && now >= warm {
             in_warmup = Some(hosts.device_drops()?);
@@ -375,7 +474,7 @@ fn watch(
     }
     let (all, in_warmup) = (hosts.device_drops()?, in_warmup.unwrap_or_default());
     let device_drops = DeviceDrops { queued: all.queued - in_warmup.queued, unread: all.unread - in_warmup.unread };
-    Ok(Watched { device_drops, links })
+    Ok(Watched { device_drops, links, ended })
 }
 
 /// Runs one thread's work. Its end, even by a panic, ends the others.
@@ -466,7 +565,8 @@ mod tests {
             let (before, stop) = (cpu_ms(), AtomicBool::new(false));
             let build = Build { version: String::new(), commit: None, dirty: false };
             let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {}, capture: None };
-            let (result, _) = run_in_steps(&scenario, &options, grain).expect("root").expect("it is not stopped");
+            let ((result, _), _) =
+                run_in_steps(&scenario, &options, None, grain).expect("root").expect("it is not stopped");
             let cores = (cpu_ms() - before) as f64 / f64::from(1000 * SECONDS);
             let frames = result.access.stations.iter().filter_map(|station| station.up_aggregate_frames);
             println!(

@@ -15,7 +15,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// An rtnetlink connection to the namespace that opened it.
 pub(crate) struct Netlink {
@@ -57,15 +57,24 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot set gro_ipv4_max_size of a TUN device")
     }
 
+    /// Brings the namespace's loopback device up.
+    pub(crate) fn bring_loopback_up(&mut self) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = 1; // LOOPBACK_IFINDEX (net/net_namespace.h)
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot bring a loopback device up")
+    }
+
     /// Gives the link an address, with its prefix's broadcast address.
-    pub(crate) fn add_address(&mut self, interface_index: u32, address: Ipv4Addr, prefix_length: u8) -> Result<()> {
+    pub(crate) fn add_address(&mut self, interface_index: u32, address: IpAddr, prefix_length: u8) -> Result<()> {
         let mut message = AddressMessage::default();
-        message.header.family = AddressFamily::Inet;
+        message.header.family = family(address);
         message.header.index = interface_index;
         message.header.prefix_len = prefix_length;
-        message.attributes.push(AddressAttribute::Local(address.into()));
-        message.attributes.push(AddressAttribute::Address(address.into()));
-        if prefix_length < 31 {
+        message.attributes.push(AddressAttribute::Local(address));
+        message.attributes.push(AddressAttribute::Address(address));
+        if let (IpAddr::V4(address), 0..31) = (address, prefix_length) {
             let broadcast = Ipv4Addr::from_bits(address.to_bits() | (u32::MAX >> prefix_length));
             message.attributes.push(AddressAttribute::Broadcast(broadcast));
         }
@@ -73,10 +82,15 @@ impl Netlink {
             .doing(format_args!("cannot give a TUN device the address {address}/{prefix_length}"))
     }
 
-    /// Adds a default route through the link, with these `metrics` for its connections.
-    pub(crate) fn add_default_route(&mut self, interface_index: u32, metrics: Vec<RouteMetric>) -> Result<()> {
+    /// Adds a default route of this family through the link, with these `metrics` for its connections.
+    pub(crate) fn add_default_route(
+        &mut self,
+        interface_index: u32,
+        family: AddressFamily,
+        metrics: Vec<RouteMetric>,
+    ) -> Result<()> {
         let mut message = RouteMessage::default();
-        message.header.address_family = AddressFamily::Inet;
+        message.header.address_family = family;
         message.header.table = RouteHeader::RT_TABLE_MAIN;
         message.header.protocol = RouteProtocol::Static;
         message.header.scope = RouteScope::Link;
@@ -132,6 +146,10 @@ impl Netlink {
             other => Err(io::Error::other(format!("rtnetlink answered with {other:?}"))),
         }
     }
+}
+
+pub(crate) fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
 /// `struct tc_tbf_qopt` and the burst in bytes (linux/pkt_sched.h).

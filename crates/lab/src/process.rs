@@ -14,9 +14,26 @@ use std::process::{Child, Command};
 pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
-    /// Starts `command` in the namespace, with the file descriptor `inherited` open under the same number.
-    pub(crate) fn spawn(mut command: Command, namespace: &Namespace, inherited: Option<RawFd>) -> io::Result<Self> {
-        let inside = namespace.as_fd().as_raw_fd();
+    /// Starts `command` in the namespace, in a process group of its own: Ctrl-C is for the laboratory.
+    pub(crate) fn spawn(mut command: Command, namespace: &Namespace, inherited: &[RawFd]) -> io::Result<Self> {
+        command.process_group(0);
+        Self::spawn_in_group(command, namespace, inherited)
+    }
+
+    /// Starts `command` in the namespace and in the caller's process group, with the file descriptors `inherited` open
+    /// under the same numbers.
+    pub(crate) fn spawn_in_group(command: Command, namespace: &Namespace, inherited: &[RawFd]) -> io::Result<Self> {
+        Self::spawn_with(command, Some(namespace.as_fd().as_raw_fd()), inherited)
+    }
+
+    /// Starts `command` in the caller's namespace, in a process group of its own.
+    pub(crate) fn spawn_here(mut command: Command) -> io::Result<Self> {
+        command.process_group(0);
+        Self::spawn_with(command, None, &[])
+    }
+
+    fn spawn_with(mut command: Command, inside: Option<RawFd>, inherited: &[RawFd]) -> io::Result<Self> {
+        let inherited = inherited.to_vec();
         let parent = Pid::this();
         // SAFETY: between fork and exec there are only async-signal-safe system calls: prctl, getppid, setns and fcntl.
         // The descriptors are open in the parent, which waits for the exec.
@@ -28,8 +45,10 @@ impl Process {
                     // The parent died between the fork and the line above.
                     return Err(io::ErrorKind::Interrupted.into());
                 }
-                setns(BorrowedFd::borrow_raw(inside), CloneFlags::CLONE_NEWNET)?;
-                if let Some(inherited) = inherited {
+                if let Some(inside) = inside {
+                    setns(BorrowedFd::borrow_raw(inside), CloneFlags::CLONE_NEWNET)?;
+                }
+                for &inherited in &inherited {
                     let keep = nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty());
                     nix::fcntl::fcntl(BorrowedFd::borrow_raw(inherited), keep)?;
                 }

@@ -444,8 +444,7 @@ impl<'a> RealTime<'a> {
                 to,
                 size: Bytes::new(length as u64),
                 flow: flow_of(packet),
-                // The upper six bits of what was the type of service.
-                dscp: packet[1] >> 2,
+                dscp: dscp_of(packet),
                 id: end as u64,
                 payload: Arc::from(packet),
             }));
@@ -460,19 +459,25 @@ impl<'a> RealTime<'a> {
     }
 }
 
+/// The upper six bits of what was the type of service (IPv4), or of the traffic class (IPv6).
+fn dscp_of(packet: &[u8]) -> u8 {
+    if packet[0] >> 4 == 6 { (packet[0] & 0xf) << 2 | packet[1] >> 6 } else { packet[1] >> 2 }
+}
+
 /// The packet's flow: FNV-1a over protocol and addresses, and for TCP and UDP over the ports. `packet` has at least a
-/// whole IPv4 header.
+/// whole header of IPv4 or IPv6; behind extension headers of IPv6 no ports are looked for.
 fn flow_of(packet: &[u8]) -> u32 {
     const OFFSET_BASIS: u32 = 0x811c_9dc5;
     const PRIME: u32 = 0x0100_0193;
     const UDP: u8 = 17;
     const TCP: u8 = 6;
-    let header_bytes = usize::from(packet[0] & 0xf) * 4;
-    let ports = match packet[9] {
+    let (protocol_at, addresses, header_bytes) =
+        if packet[0] >> 4 == 6 { (6, 8..40, 40) } else { (9, 12..20, usize::from(packet[0] & 0xf) * 4) };
+    let ports = match packet[protocol_at] {
         TCP | UDP => packet.get(header_bytes..header_bytes + 4).unwrap_or_default(),
         _ => &[],
     };
-    let bytes = packet[9..10].iter().chain(&packet[12..20]).chain(ports);
+    let bytes = packet[protocol_at..=protocol_at].iter().chain(&packet[addresses]).chain(ports);
     bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(PRIME))
 }
 
@@ -545,6 +550,19 @@ mod tests {
         assert_ne!(flow_of(&cut), tcp);
         // Protocol 6, 10 bytes 0.0.0.0 -> 10.77.0.2, by hand from the definition of FNV-1a.
         assert_eq!(flow_of(&cut), 0x2675_db22);
+    }
+
+    #[test]
+    fn ipv6_has_its_class_and_its_flows_where_rfc_8200_puts_them() {
+        // Version 6, traffic class 0xb8 (EF: 46), next header UDP.
+        let packet = |port: u8| {
+            let mut packet = vec![0; 44];
+            (packet[0], packet[1], packet[6], packet[41]) = (0x6b, 0x80, 17, port);
+            packet
+        };
+        assert_eq!(dscp_of(&packet(1)), 46);
+        assert_ne!(flow_of(&packet(1)), flow_of(&packet(2)));
+        assert_eq!(dscp_of(&[0x45, 0xb8]), 46);
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Counted {
 /// All flows of a run, ready to start.
 pub(crate) struct Traffic {
     plans: Vec<FlowPlan>,
-    /// By index of the server.
+    /// In the order of the servers that have flows.
     listeners: Vec<TcpListener>,
     flows: Vec<Flow>,
     epoll: Epoll,
@@ -169,7 +169,8 @@ enum Token {
 }
 
 impl Traffic {
-    /// Creates the sockets: every client in its host's namespace, a listener in each server's.
+    /// Creates the sockets: every client in its host's namespace, a listener in each server's
+    /// that has flows.
     ///
     /// # Errors
     /// If a socket cannot be created or rejects its congestion control ([`crate::check`] checks for that in advance).
@@ -178,14 +179,12 @@ impl Traffic {
         let mut listeners = Vec::with_capacity(hosts.servers().len());
         for (number, server) in (0..).zip(hosts.servers()) {
             // Accepted sockets inherit the options. The answer to a SYN has them, too.
-            let of_server = plans.iter().find(|plan| plan.server == number);
+            let Some(plan) = plans.iter().find(|plan| plan.server == number) else { continue };
             let listener = server.run(|| {
                 let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;
-                if let Some(plan) = of_server {
-                    plan.options.on_new(&listener)?;
-                    if plan.hears {
-                        set_congestion_control(&listener, &plan.congestion_control)?;
-                    }
+                plan.options.on_new(&listener)?;
+                if plan.hears {
+                    set_congestion_control(&listener, &plan.congestion_control)?;
                 }
                 socket::listen(&listener, Backlog::new(4096).expect("4096 is a legal backlog"))
                     .doing("cannot listen in a server's namespace")?;
@@ -726,7 +725,7 @@ mod tests {
     fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traffic, Hosts) {
         let specs = scenario.expanded_hosts();
         let servers = crate::hosts::Servers::of(scenario, &specs).expect("servers");
-        let hosts = Hosts::new(scenario, &specs, &servers).expect("namespaces");
+        let hosts = Hosts::new(scenario, &specs, &servers, None).expect("namespaces");
         let laws = crate::laws::Laws::load(&specs).expect("none");
         let plans = crate::flow_plans(&specs, &servers, &laws, false);
         let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");

@@ -2,11 +2,12 @@
 
 use crate::error::{Doing, Result};
 use crate::gro::{self, Gro};
-use crate::netlink::Netlink;
+use crate::netlink::{self, Netlink};
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::RouteMetric;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -19,17 +20,17 @@ pub(crate) const MTU: usize = 1500;
 /// The settings of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) address: Ipv4Addr,
-    pub(crate) prefix_length: u8,
+    /// Each with the length of its prefix.
+    pub(crate) addresses: Vec<(IpAddr, u8)>,
     /// Packets that the kernel queues until we read them. Beyond that it drops the newest.
     pub(crate) queue_packets: u32,
-    /// The metrics of the default route.
+    /// The metrics of the default routes, one for each family of the addresses.
     pub(crate) metrics: Vec<RouteMetric>,
     /// Whether the kernel joins segments that it is given.
     pub(crate) gro: Option<Gro>,
 }
 
-/// A TUN device, up, with an address and a default route. It disappears with its file descriptor.
+/// A TUN device, up, with addresses and default routes. It disappears with its file descriptor.
 #[derive(Debug)]
 pub(crate) struct Tun {
     file: File,
@@ -52,14 +53,20 @@ impl Tun {
             .doing("cannot make a TUN device (is /dev/net/tun the real one: 'mknod /dev/net/tun c 10 200'?)")?;
         let index = nix::net::if_::if_nametoindex(INTERFACE).doing("the new TUN device has no index")?;
         let mut netlink = Netlink::open()?;
-        netlink.add_address(index, settings.address, settings.prefix_length)?;
+        for &(address, prefix_length) in &settings.addresses {
+            netlink.add_address(index, address, prefix_length)?;
+        }
         netlink.bring_up(index, settings.queue_packets)?;
         netlink.queue_plainly(index)?;
         if let Some(gro) = settings.gro {
             netlink.limit_gro(index, gro.below_bytes)?;
             gro::wait_for_the_burst()?;
         }
-        netlink.add_default_route(index, settings.metrics)?;
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            if settings.addresses.iter().any(|&(address, _)| netlink::family(address) == family) {
+                netlink.add_default_route(index, family, settings.metrics.clone())?;
+            }
+        }
         Ok(Self { file, gro: settings.gro })
     }
 

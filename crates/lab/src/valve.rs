@@ -190,9 +190,9 @@ impl Tokens {
     }
 }
 
-/// Whether this IPv4 packet only wakes a bucket.
+/// Whether this packet only wakes a bucket.
 pub(crate) fn is_waker(packet: &[u8]) -> bool {
-    packet.get(16..20) == Some(&NOBODY.octets())
+    packet.first().is_some_and(|first| first >> 4 == 4) && packet.get(16..20) == Some(&NOBODY.octets())
 }
 
 #[cfg(test)]

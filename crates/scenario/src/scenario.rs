@@ -53,6 +53,8 @@ pub struct Scenario {
 /// One `[[hosts]]` block: `count` equal hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostBlock {
+    /// What they are called, if it is given; see [`Scenario::host_names`].
+    pub name: Option<String>,
     /// The number of hosts.
     pub count: usize,
     /// The kind of each.
@@ -252,6 +254,22 @@ impl Scenario {
         self.hosts.iter().any(|block| block.kind.policy.policy == lasthop_policy::PolicyName::External)
     }
 
+    /// The name of each host, by index: "laptop" of a block of one, "laptop-1" and so on of a block of several, and
+    /// "host-3" of the host 3 of a block without a name.
+    pub fn host_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for block in &self.hosts {
+            for number in 1..=block.count {
+                names.push(match &block.name {
+                    Some(name) if block.count == 1 => name.clone(),
+                    Some(name) => format!("{name}-{number}"),
+                    None => format!("host-{}", names.len()),
+                });
+            }
+        }
+        names
+    }
+
     /// Every host with its connections. Moments are drawn from the seed's streams `start/host-H/flow-F` and
     /// `stop/host-H/flow-F`, F counted within the host. So another host or flow changes no existing draw.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {
@@ -393,7 +411,7 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             agent: host.agent,
             policy: host.policy.clone(),
         };
-        hosts.push(HostBlock { count, kind, flows });
+        hosts.push(HostBlock { name: host.name.clone(), count, kind, flows });
     }
     if host_count == 0 {
         let count = blocks.index(0).key(key!(HostKeys, count));

@@ -659,6 +659,7 @@ impl Captured<'_> {
 
     /// Offers a packet with its number, and shows it if it is taken.
     #[cold]
+    #[expect(clippy::result_large_err, reason = "the network gives a refused packet back")]
     fn offer(
         &mut self,
         network: &mut Network<Payload>,
@@ -684,6 +685,7 @@ impl Captured<'_> {
 
 /// Offers a packet to the network.
 #[inline]
+#[expect(clippy::result_large_err, reason = "the network gives a refused packet back")]
 fn offer(
     network: &mut Network<Payload>,
     capture: &mut Option<Box<Captured<'_>>>,

@@ -1,0 +1,244 @@
+//! `lasthop exec`: any program on a host of a scenario, beside its flows.
+
+use crate::built_in::Found;
+use crate::out_folder::Kind;
+use crate::progress::Progress;
+use crate::runs::{
+    CaptureArguments, claim, keep, tell_ineffective, tell_of_late_changes, tell_of_short_warmups, tell_why_not_valid,
+};
+use crate::{Interrupted, build, say, tell};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use lasthop_capture::Capture;
+use lasthop_lab::{Guest, TrafficSource, User};
+use lasthop_scenario::{HostsKind, Override, ResultFile as _, Scenario, nearest_names};
+use nix::sys::signal::Signal;
+use nix::unistd::{Gid, Uid, getgrouplist};
+use signal_hook::flag;
+use std::env;
+use std::ffi::{CString, OsString};
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// The number of names suggested for a misspelt one.
+const MOST_MEANT: usize = 3;
+
+#[derive(Args)]
+pub(crate) struct ExecArguments {
+    /// The scenario: a TOML file (docs/guide/scenario.md), or the name of a built-in one, such as ten-uploads
+    scenario: PathBuf,
+    /// The host on which the command runs: its name, such as laptop-2, or its number from 0
+    #[arg(long, value_name = "N|NAME", default_value = "0")]
+    host: String,
+    /// A command line that runs at the server, before the command begins and until it has ended
+    #[arg(long, value_name = "CMD")]
+    server: Option<String>,
+    /// Let the command reach what this machine reaches, through the access point (IPv4; needs nftables)
+    #[arg(long)]
+    internet: bool,
+    /// Give the host's network namespace a name, for `ip netns exec NAME` and containers
+    #[arg(long, value_name = "NAME")]
+    netns: Option<String>,
+    /// The seed of all random draws, instead of the scenario's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
+    overrides: Vec<Override>,
+    /// Keep the result, the series, the figures and a report.html in this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the whole result as one JSON document on standard output; the command's output then goes to standard error
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    capture: CaptureArguments,
+    /// The command and its arguments, after `--`; without it a shell
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What `lasthop exec` starts in a namespace. Nobody types it.
+#[derive(Args)]
+pub(crate) struct InsideArguments {
+    spec: RawFd,
+    say: RawFd,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// `lasthop exec-inside`.
+pub(crate) fn inside(arguments: &InsideArguments) -> ! {
+    std::process::exit(lasthop_lab::run_inside(arguments.spec, arguments.say, &arguments.command))
+}
+
+/// `lasthop exec`. The exit code is the command's.
+pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
+    let seed = arguments.seed.map(Override::seed);
+    let overrides: Vec<Override> = arguments.overrides.iter().cloned().chain(seed).collect();
+    let scenario = Found::scenario(&arguments.scenario)?.load(&overrides)?;
+    let names = scenario.host_names();
+    let host = host(&arguments.host, &names)?;
+    lasthop_lab::check(&scenario, TrafficSource::Own)?;
+    tell_of_late_changes(&scenario);
+    tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
+    tell_of_short_warmups([&scenario]);
+    let user = caller()?;
+    let command = command(&arguments.command, user.as_ref());
+    let out = claim(arguments.out.as_deref(), Kind::Run, lasthop_report::run_files)?;
+    let signals = Signals::listen()?;
+    let guest = Guest {
+        host,
+        names: &names,
+        command: &command,
+        server: arguments.server.as_deref(),
+        user: user.as_ref(),
+        output_to_stderr: arguments.json,
+        internet: arguments.internet,
+        netns: arguments.netns.as_deref(),
+        signals: &[(Signal::SIGTERM, &signals.term), (Signal::SIGHUP, &signals.hangup)],
+    };
+    let capture = arguments.capture.begin(&scenario)?;
+    let outcome = executed(&scenario, &guest, &signals.stop, capture.as_ref())?;
+    let captured = arguments.capture.finish(capture);
+    let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
+    let outcome = outcome.ok_or_else(nothing)?;
+    let (result, series) = (outcome.result, outcome.series);
+    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series));
+    if arguments.json {
+        say(&result.to_json())?;
+    } else {
+        tell(format_args!("{}", lasthop_report::tables::run(&result)));
+    }
+    kept?;
+    captured?;
+    tell_why_not_valid([&result]);
+    if let Some(status) = outcome.ended.server {
+        tell(format_args!("note: the server ended before the command ({status})"));
+    }
+    Ok(ExitCode::from(u8::try_from(outcome.ended.code).unwrap_or(u8::MAX)))
+}
+
+fn executed(
+    scenario: &Scenario,
+    guest: &Guest<'_>,
+    stop: &AtomicBool,
+    capture: Option<&Mutex<Capture>>,
+) -> Result<Option<lasthop_lab::Executed>> {
+    // The bar ends where the command begins: the terminal is the command's.
+    let progress = Progress::of_run(&scenario.name, scenario.warmup, HostsKind::Kernel);
+    let at = |at| {
+        if at < scenario.warmup {
+            progress.at(at);
+        } else {
+            progress.finish();
+        }
+    };
+    let options = lasthop_lab::Options { traffic: TrafficSource::Own, build: build(), stop, progress: &at, capture };
+    let outcome = lasthop_lab::exec(scenario, &options, guest);
+    progress.finish();
+    Ok(outcome?)
+}
+
+/// The index of the host with this name, or number.
+fn host(typed: &str, names: &[String]) -> Result<u16> {
+    let by_name = || names.iter().position(|name| name == typed);
+    let by_number = || typed.parse::<usize>().ok().filter(|&number| number < names.len());
+    if let Some(index) = by_name().or_else(by_number) {
+        return Ok(u16::try_from(index)?);
+    }
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let near = nearest_names(typed, &known, MOST_MEANT);
+    let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+    let accepted = match names {
+        [] => "none: the scenario has no hosts".to_owned(),
+        [one] => format!("{one}, or 0"),
+        [first, .., last] => format!("{first} to {last}, or 0 to {}", names.len() - 1),
+    };
+    bail!("--host {typed}: there is no such host{meant}; accepted: {accepted}")
+}
+
+/// The user who called sudo; `None`: nobody did.
+fn caller() -> Result<Option<User>> {
+    let number = |key: &str| env::var(key).ok().and_then(|text| text.parse::<u32>().ok());
+    let Some(uid) = number("SUDO_UID").filter(|_| Uid::effective().is_root()) else { return Ok(None) };
+    let cannot = || format!("cannot look up the user {uid} (SUDO_UID)");
+    let user = nix::unistd::User::from_uid(Uid::from_raw(uid)).with_context(cannot)?.with_context(cannot)?;
+    let gid = number("SUDO_GID").map_or(user.gid, Gid::from_raw);
+    let groups = getgrouplist(&CString::new(user.name.as_str())?, gid).with_context(cannot)?;
+    Ok(Some(User {
+        uid,
+        gid: gid.as_raw(),
+        groups: groups.into_iter().map(Gid::as_raw).collect(),
+        name: user.name,
+        home: user.dir.display().to_string(),
+        shell: user.shell.display().to_string(),
+    }))
+}
+
+/// The command that was typed, or else a shell.
+fn command(typed: &[OsString], user: Option<&User>) -> Vec<OsString> {
+    if !typed.is_empty() {
+        return typed.to_vec();
+    }
+    let shell = user.map(|user| OsString::from(&user.shell)).or_else(|| env::var_os("SHELL"));
+    vec![shell.filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into())]
+}
+
+/// Signals of this process. Ctrl-C is the command's, as in a shell; before it has begun, it ends the run.
+struct Signals {
+    stop: Arc<AtomicBool>,
+    term: Arc<AtomicBool>,
+    hangup: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+        let signals = Self { stop: Arc::default(), term: Arc::default(), hangup: Arc::default() };
+        let listen = || {
+            for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
+                flag::register(signal, Arc::clone(&signals.stop))?;
+            }
+            flag::register(SIGTERM, Arc::clone(&signals.term))?;
+            flag::register(SIGHUP, Arc::clone(&signals.hangup))?;
+            std::io::Result::Ok(())
+        };
+        listen().context("cannot listen to signals")?;
+        Ok(signals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_found_by_name_or_number() {
+        let names = ["laptop-1", "laptop-2", "camera"].map(str::to_owned);
+        assert_eq!(host("laptop-2", &names).expect("a name"), 1);
+        assert_eq!(host("2", &names).expect("a number"), 2);
+        for typed in ["3", "laptop-3", "-1"] {
+            let error = host(typed, &names).expect_err("there is none").to_string();
+            assert!(error.contains("accepted: laptop-1 to camera, or 0 to 2"), "{error}");
+        }
+        assert!(host("camra", &names).expect_err("misspelt").to_string().contains("did you mean camera?"));
+    }
+
+    #[test]
+    fn without_a_command_there_is_a_shell() {
+        let user = User {
+            uid: 1,
+            gid: 1,
+            groups: vec![1],
+            name: "a".to_owned(),
+            home: "/".to_owned(),
+            shell: "/bin/fish".to_owned(),
+        };
+        assert_eq!(command(&[], Some(&user)), ["/bin/fish"]);
+        assert_eq!(command(&["true".into()], Some(&user)), ["true"]);
+    }
+}

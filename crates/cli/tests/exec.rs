@@ -1,0 +1,167 @@
+//! `lasthop exec`, end to end. Needs root; in real time.
+
+mod common;
+
+use common::{can_run, lasthop, result};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// Two laptops that send nothing while the tests run, and a camera that uploads.
+const SCENARIO: &str = r#"
+name = "Two quiet laptops beside a camera"
+duration_s = 600
+warmup_s = 0.5
+[access]
+kind = "wifi"
+standard = "802.11n"
+[path]
+rtt_ms = 20
+[[hosts]]
+name = "laptop"
+count = 2
+flows = [{ start_s = 590 }]
+[[hosts]]
+name = "camera"
+"#;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("quiet.toml"), SCENARIO).expect("a file");
+        Self(folder)
+    }
+
+    fn exec(&self, options: &[&str], command: &[&str]) -> Command {
+        let scenario = self.0.path().join("quiet.toml").display().to_string();
+        lasthop(&[&["exec", &scenario], options, &["--"], command].concat())
+    }
+
+    fn run(&self, options: &[&str], command: &[&str]) -> Output {
+        self.exec(options, command).output().expect("the command starts")
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits until this holds: the kernel removes what a killed process had a moment after it.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Whether a process with this word in its command line runs.
+fn runs(word: &str) -> bool {
+    let processes = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+    processes
+        .map(|entry| fs::read(entry.path().join("cmdline")).unwrap_or_default())
+        .any(|line| text(&line).split('\0').any(|argument| argument == word) && !text(&line).contains("exec"))
+}
+
+#[test]
+fn the_command_has_its_own_streams_its_exit_code_and_a_server() {
+    if !can_run() {
+        return;
+    }
+    let script = r#"
+import os, socket
+for name, family in [("server", socket.AF_INET), ("server-8", socket.AF_INET6)]:
+    with socket.create_connection(socket.getaddrinfo(name, 80, family)[0][4][:2], timeout=30) as peer:
+        print(family.name, peer.recv(100).decode())
+print(os.environ["LASTHOP_HOST"], os.environ["LASTHOP_SERVER"], os.environ["LASTHOP_SERVER6"])
+raise SystemExit(7)
+"#;
+    let server = r#"python3 -c '
+import socket
+with socket.create_server(("::", 80), family=socket.AF_INET6, dualstack_ipv6=True) as server:
+    while True:
+        server.accept()[0].sendall(b"hello")'"#;
+    let folder = Folder::new();
+    let output = folder.run(&["--host", "laptop-2", "--server", server], &["python3", "-c", script]);
+    let expected = "AF_INET hello\nAF_INET6 hello\nlaptop-2 10.79.0.1 fd79::1\n";
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), (expected, Some(7)), "{output:?}");
+    assert!(text(&output.stderr).contains("aggregate goodput"), "{output:?}");
+}
+
+#[test]
+fn with_json_the_result_is_alone_on_standard_output() {
+    if !can_run() {
+        return;
+    }
+    let output = Folder::new().run(&["--json"], &["sh", "-c", "echo hello; sleep 1"]);
+    let result = result(&output);
+    assert!(result.scenario["hosts"].as_array().is_some_and(|hosts| hosts.len() == 2), "{output:?}");
+    assert!((1.4..10.0).contains(&result.duration_s), "the run is as long as the command: {}", result.duration_s);
+    assert!(text(&output.stderr).contains("hello"));
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_a_reason() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new();
+    for (options, command, words) in [
+        (&["--host", "labtop-2"][..], "true", &["--host labtop-2", "did you mean laptop-2", "laptop-1 to camera"][..]),
+        (&[], "/nonexistent", &["/nonexistent", "No such file"]),
+        (&["--server", "exit 3"], "true", &["exit 3", "ended before it listened"]),
+        (&["--netns", "a/b"], "true", &["--netns", "a/b"]),
+    ] {
+        let output = folder.run(options, &[command]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_but_a_name_which_the_next_one_takes_away() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new();
+    let name = format!("lasthop-test-{}", std::process::id());
+    let path = Path::new("/run/netns").join(&name);
+    // A number of seconds that no other process has.
+    let seconds = format!("3{}", std::process::id());
+    let mut lab = folder.exec(&["--netns", &name], &["sleep", &seconds]).spawn().expect("the command starts");
+    until("the command begins", || runs(&seconds) && path.exists());
+
+    // Two at once do not meet: the other one neither has the first one's name nor takes it away.
+    let other = folder.run(&[], &["true"]);
+    assert_eq!(other.status.code(), Some(0), "{other:?}");
+    assert!(path.exists());
+    let taken = folder.run(&["--netns", &name], &["true"]);
+    assert!(taken.status.code() == Some(2) && text(&taken.stderr).contains("is there already"), "{taken:?}");
+
+    lab.kill().expect("it runs");
+    lab.wait().expect("it has ended");
+    until("the command dies with the laboratory", || !runs(&seconds));
+    assert!(path.exists(), "only a start takes it away");
+    assert_eq!(folder.run(&[], &["true"]).status.code(), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_signal_reaches_the_command_and_is_in_the_exit_code() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new();
+    let seconds = format!("4{}", std::process::id());
+    let lab = folder.exec(&[], &["sleep", &seconds]).spawn().expect("the command starts");
+    until("the command begins", || runs(&seconds));
+    let pid = nix::unistd::Pid::from_raw(lab.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+    let output = lab.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(128 + 15), "{output:?}");
+    assert!(text(&output.stderr).contains("aggregate goodput"), "the run has a report all the same: {output:?}");
+}

@@ -1,0 +1,334 @@
+//! A guest: any program on a host of the scenario, beside the scenario's flows (`lasthop exec`).
+//!
+//! ```text
+//! lasthop                        holds the namespaces, carries the packets
+//!  +- lasthop exec-inside        enters the host's network namespace; makes namespaces of mounts and of processes
+//!      +- (process 1 in there)   mounts /proc; passes signals on; its end is the end of all processes in there
+//!          +- CMD                as the user, with the caller's terminal and process group
+//! ```
+//!
+//! Each of them dies with its parent (PR_SET_PDEATHSIG), and all that CMD has started dies with process 1. So nothing
+//! of a guest outlives CMD or `lasthop`, not even after `kill -9`.
+//!
+//! The guest's server is one more server of the scenario, with [`GUEST_ADDRESSES`] addresses and without flows. The
+//! program of `--server` runs there in the same way.
+//!
+//! *What it leaves out*: options that only sockets have (`hosts.tcp`: nagle, pacing, receive_buffer_kib) do not reach a
+//! guest's sockets.
+
+pub(crate) mod inside;
+
+use crate::addresses::{AddressPlan, GUEST_ADDRESSES};
+use crate::error::{Doing, Error, Result};
+use crate::hosts::has_ipv6;
+use crate::namespace::Namespace;
+use crate::process::Process;
+use inside::{BEGUN, Spec};
+use nix::fcntl::OFlag;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, pipe2};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{Read, Write as _};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The exit code of a guest that could not be started.
+pub const NOT_BEGUN: i32 = 2;
+/// The time limit for a server to listen. It goes on without: the server may begin when it is told to.
+const LISTENING_WITHIN: Duration = Duration::from_secs(10);
+/// The time that a server has to end after SIGTERM.
+const STOPPED_WITHIN: Duration = Duration::from_secs(2);
+
+/// The program to run on a host.
+pub struct Guest<'a> {
+    /// The host, by its index.
+    pub host: u16,
+    /// The names of all hosts, by index.
+    pub names: &'a [String],
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// A command line for `sh -c` at the server.
+    pub server: Option<&'a str>,
+    /// The user of both; `None`: the caller.
+    pub user: Option<&'a User>,
+    /// Whether the standard output of the command is the caller's standard error.
+    pub output_to_stderr: bool,
+    /// Whether the path leads on to the networks of this machine.
+    pub internet: bool,
+    /// The name of the host's network namespace in /run/netns.
+    pub netns: Option<&'a str>,
+    /// Signals to pass on to the command: once a flag is set, and it is cleared.
+    pub signals: &'a [(Signal, &'a AtomicBool)],
+}
+
+/// A user of this machine.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct User {
+    /// Its number.
+    pub uid: u32,
+    /// Its first group.
+    pub gid: u32,
+    /// All its groups.
+    pub groups: Vec<u32>,
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub home: String,
+    /// Its shell.
+    pub shell: String,
+}
+
+/// How a guest has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The exit code of the command; 128 and the signal that killed it.
+    pub code: i32,
+    /// What became of the server, if it ended before the command with an error.
+    pub server: Option<String>,
+}
+
+/// The guest of a run, before and after its beginning.
+pub(crate) struct Running<'a> {
+    guest: &'a Guest<'a>,
+    server: Option<Inside>,
+    command: Option<Inside>,
+    server_failed: Option<String>,
+}
+
+/// A program in namespaces of its own.
+struct Inside {
+    process: Process,
+    /// Says whether the program has begun.
+    said: File,
+}
+
+impl<'a> Running<'a> {
+    /// Starts the server, if there is one, and waits until it listens.
+    ///
+    /// # Errors
+    /// If it does not start, or ends at once.
+    pub(crate) fn prepare(guest: &'a Guest<'a>, at_server: &Namespace, stop: &AtomicBool) -> Result<Self> {
+        let mut running = Self { guest, server: None, command: None, server_failed: None };
+        let Some(line) = guest.server else { return Ok(running) };
+        let command = ["sh", "-c", line].map(OsString::from);
+        let mut server = Inside::start(guest, &command, at_server, true)?;
+        let deadline = Instant::now() + LISTENING_WITHIN;
+        while !at_server.run(listens)? && Instant::now() < deadline && !stop.load(Ordering::Relaxed) {
+            if let Some(status) = server.process.0.try_wait().doing("cannot wait for the server")? {
+                return Err(Error::Child(format!("the server \"{line}\" ended before it listened ({status})")));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        running.server = Some(server);
+        Ok(running)
+    }
+
+    pub(crate) fn host(&self) -> u16 {
+        self.guest.host
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.command.is_some()
+    }
+
+    /// Starts the command.
+    pub(crate) fn begin(&mut self, at_host: &Namespace) -> Result<()> {
+        self.command = Some(Inside::start(self.guest, self.guest.command, at_host, false)?);
+        Ok(())
+    }
+
+    /// Passes signals on, and looks after both programs. Returns the exit code of a command that has ended.
+    ///
+    /// # Errors
+    /// If the command could not be started.
+    pub(crate) fn look(&mut self) -> Result<Option<i32>> {
+        if let (Some(server), None) = (&mut self.server, &self.server_failed)
+            && let Some(status) = server.process.0.try_wait().doing("cannot wait for the server")?
+            && !status.success()
+        {
+            self.server_failed = Some(status.to_string());
+        }
+        let Some(command) = &mut self.command else { return Ok(None) };
+        for (signal, flag) in self.guest.signals {
+            if flag.swap(false, Ordering::Relaxed) {
+                let _ = kill(Pid::from_raw(command.process.0.id() as i32), *signal);
+            }
+        }
+        let Some(status) = command.process.0.try_wait().doing("cannot wait for the command")? else { return Ok(None) };
+        let mut said = String::new();
+        command.said.read_to_string(&mut said).doing("cannot read whether the command has begun")?;
+        match said.strip_prefix(BEGUN) {
+            Some(_) => Ok(Some(code(status))),
+            None if said.is_empty() => Err(Error::Child(format!("the command did not start ({status})"))),
+            None => Err(Error::Child(said)),
+        }
+    }
+
+    /// Stops the server, after the command has ended with this code.
+    pub(crate) fn end(mut self, code: i32) -> Ended {
+        if let Some(server) = &mut self.server {
+            let _ = kill(Pid::from_raw(server.process.0.id() as i32), Signal::SIGTERM);
+            let deadline = Instant::now() + STOPPED_WITHIN;
+            while matches!(server.process.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ended { code, server: self.server_failed.take() }
+    }
+}
+
+impl Inside {
+    fn start(guest: &Guest<'_>, command: &[OsString], namespace: &Namespace, is_server: bool) -> Result<Self> {
+        let spec = serde_json::to_vec(&spec(guest)).expect("text and numbers");
+        let file = memfd_create(c"lasthop-exec", MFdFlags::MFD_CLOEXEC).doing("cannot make a file in memory")?;
+        let mut file = File::from(file);
+        file.write_all(&spec).doing("cannot write what a guest needs")?;
+        let (said, say) = pipe2(OFlag::O_CLOEXEC).doing("cannot make a pipe")?;
+        // This same program, even if its file has been replaced since.
+        let mut inside = Command::new("/proc/self/exe");
+        let descriptors = [file.as_raw_fd(), say.as_raw_fd()];
+        inside.arg0("lasthop").arg("exec-inside").args(descriptors.map(|fd| fd.to_string())).arg("--").args(command);
+        if is_server {
+            inside.stdin(Stdio::null());
+        }
+        if is_server || guest.output_to_stderr {
+            inside.stdout(stderr()?);
+        }
+        let spawn = if is_server { Process::spawn } else { Process::spawn_in_group };
+        let process = spawn(inside, namespace, &descriptors).doing("cannot start a program in a host's namespace")?;
+        Ok(Self { process, said: said.into() })
+    }
+}
+
+fn stderr() -> Result<OwnedFd> {
+    std::io::stderr().as_fd().try_clone_to_owned().doing("cannot duplicate standard error")
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// What a program of the guest finds: files, environment, user.
+fn spec(guest: &Guest<'_>) -> Spec {
+    let (first, first6) = AddressPlan::guest_server(0);
+    let mut environment = vec![
+        ("LASTHOP_SERVER".to_owned(), first.to_string()),
+        ("LASTHOP_HOST".to_owned(), guest.names[usize::from(guest.host)].clone()),
+    ];
+    if has_ipv6() {
+        environment.push(("LASTHOP_SERVER6".to_owned(), first6.to_string()));
+    }
+    if let Some(user) = guest.user {
+        for (key, value) in
+            [("HOME", &user.home), ("USER", &user.name), ("LOGNAME", &user.name), ("SHELL", &user.shell)]
+        {
+            environment.push((key.to_owned(), value.clone()));
+        }
+    }
+    let files = vec![
+        ("/etc/hosts".to_owned(), hosts_file(guest.names)),
+        ("/etc/resolv.conf".to_owned(), resolv_conf(guest.internet)),
+        ("/etc/nsswitch.conf".to_owned(), nsswitch_conf(&read("/etc/nsswitch.conf"))),
+    ];
+    Spec { files, environment, user: guest.user.cloned() }
+}
+
+/// The names of the server and of the hosts, before this machine's own.
+fn hosts_file(names: &[String]) -> String {
+    let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
+    let mut add = |address: IpAddr, names: &str| {
+        if address.is_ipv4() || has_ipv6() {
+            let _ = writeln!(text, "{address} {names}");
+        }
+    };
+    for number in 0..GUEST_ADDRESSES {
+        let (address, address6) = AddressPlan::guest_server(number);
+        let name = format!("{}server-{}", if number == 0 { "server " } else { "" }, number + 1);
+        add(address.into(), &name);
+        add(address6.into(), &name);
+    }
+    for (index, name) in (0..).zip(names) {
+        add(AddressPlan::host(index).into(), name);
+        add(AddressPlan::host6(index).into(), name);
+    }
+    text + &read("/etc/hosts")
+}
+
+/// Without the internet, the only name server there can be is one of the user's at the server.
+fn resolv_conf(internet: bool) -> String {
+    let (server, _) = AddressPlan::guest_server(0);
+    if !internet {
+        return format!("nameserver {server}\noptions timeout:2 attempts:1\n");
+    }
+    name_servers(&read("/etc/resolv.conf"))
+        .or_else(|| name_servers(&read("/run/systemd/resolve/resolv.conf")))
+        .unwrap_or_default()
+}
+
+/// This machine's file, without name servers of its own: its loopback device is not a guest's. `None` if none is left.
+fn name_servers(text: &str) -> Option<String> {
+    let is_other = |line: &&str| {
+        let address = line.strip_prefix("nameserver").and_then(|rest| rest.trim().parse::<IpAddr>().ok());
+        address.is_none_or(|address| !address.is_loopback() && address.is_ipv4())
+    };
+    let left: Vec<&str> = text.lines().filter(is_other).collect();
+    left.iter().any(|line| line.starts_with("nameserver")).then(|| left.join("\n") + "\n")
+}
+
+/// The machine's own, with host names from files and DNS alone: other modules ask programs outside.
+fn nsswitch_conf(text: &str) -> String {
+    let others = text.lines().filter(|line| !line.trim_start().starts_with("hosts:"));
+    others.chain(["hosts: files dns", ""]).collect::<Vec<_>>().join("\n")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Whether a program listens in the calling thread's namespace, on TCP or UDP.
+fn listens() -> Result<bool> {
+    const LISTEN: &str = "0A";
+    let states = |table: &str| -> Vec<String> {
+        let text = read(&format!("/proc/thread-self/net/{table}"));
+        text.lines().skip(1).filter_map(|row| Some(row.split_whitespace().nth(3)?.to_owned())).collect()
+    };
+    let tcp = || ["tcp", "tcp6"].iter().any(|table| states(table).iter().any(|state| state == LISTEN));
+    let udp = || ["udp", "udp6"].iter().any(|table| !states(table).is_empty());
+    Ok(tcp() || udp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_and_the_hosts_have_names_before_the_machines_own() {
+        let names = ["laptop-1", "laptop-2", "host-2"].map(str::to_owned);
+        let text = hosts_file(&names);
+        let rows: Vec<&str> = text.lines().collect();
+        assert!(rows.contains(&"10.79.0.1 server server-1"), "{text}");
+        assert!(rows.contains(&"10.79.0.8 server-8"), "{text}");
+        assert!(rows.contains(&"10.77.0.2 laptop-2"), "{text}");
+        if has_ipv6() {
+            assert!(rows.contains(&"fd79::1 server server-1") && rows.contains(&"fd77::3 host-2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_asked_where_the_guest_can_ask() {
+        assert!(resolv_conf(false).starts_with("nameserver 10.79.0.1\n"));
+        let left = name_servers("search home\nnameserver 127.0.0.53\nnameserver 192.0.2.1\n");
+        assert_eq!(left.as_deref(), Some("search home\nnameserver 192.0.2.1\n"));
+        assert_eq!(name_servers("nameserver 127.0.0.53\n"), None);
+        let text = nsswitch_conf("passwd: files\nhosts: mymachines resolve [!UNAVAIL=return] files\n");
+        assert_eq!(text, "passwd: files\nhosts: files dns\n");
+    }
+}
