@@ -18,6 +18,7 @@ use crate::record::{
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
 use crate::status::{ProgramStatus, Status, StatusSocket};
+use crate::watch::{self, Meter, Neighbour, WatchSocket, Watched};
 use crate::wifi::Wifi;
 use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
@@ -61,6 +62,10 @@ pub(crate) struct Agent<'a> {
     /// Where the status socket is; `None`: there is none.
     status_folder: Option<PathBuf>,
     status: Option<StatusSocket>,
+    /// Who may use the sockets.
+    socket_group: Option<u32>,
+    watch: Option<WatchSocket>,
+    meter: Meter,
     /// As of the last tick.
     glance: Glance,
     totals: Totals,
@@ -110,6 +115,7 @@ impl<'a> Agent<'a> {
                 config.mode
             );
         }
+        let socket_group = config.socket_group.as_deref().map(group_id).transpose()?;
         let mut hearing = Hearing::new(&config.beacon)?;
         hearing.be_silent(config.mode == Mode::Observe);
         let recorder = Recorder::open(config)?;
@@ -137,6 +143,9 @@ impl<'a> Agent<'a> {
             recorder,
             status_folder: status.map(Path::to_owned),
             status: None,
+            socket_group,
+            watch: None,
+            meter: Meter::default(),
             glance: Glance::default(),
             totals: Totals::default(),
             decisions_log: LogLimit::new(20, Span::from_secs(10)),
@@ -420,6 +429,7 @@ impl<'a> Agent<'a> {
                 // Peers are not told an earlier tick's observations.
                 self.report = Report::default();
                 self.glance = Glance::default();
+                self.tell_watchers(now, None, &Neighbourhood::default());
                 return nothing.map(|_| None);
             }
         };
@@ -495,7 +505,8 @@ impl<'a> Agent<'a> {
         let until = self.apply(now, &turn)?;
         self.log(now, &sockets, &turn);
         self.glance = self.glance_at(&sockets, &turn, &peers);
-        if self.recorder.is_some() {
+        let is_watched = self.watch.as_mut().is_some_and(WatchSocket::is_read);
+        if self.recorder.is_some() || is_watched {
             let tick = Tick {
                 t_ns: now.as_nanos(),
                 late_ns: late.as_nanos(),
@@ -509,9 +520,46 @@ impl<'a> Agent<'a> {
                 wifi: self.wifi.link().cloned(),
                 policy_state: turn.state.map(Into::into),
             };
+            if is_watched {
+                self.tell_watchers(now, Some(&tick), &peers);
+            }
             self.record(&Event::Tick(tick));
         }
         Ok(())
+    }
+
+    /// Hands this tick's state to those who watch. `None`: nothing could be seen.
+    fn tell_watchers(&mut self, now: Time, tick: Option<&Tick>, peers: &Neighbourhood) {
+        if !self.watch.as_mut().is_some_and(WatchSocket::is_read) {
+            return;
+        }
+        let (flows, flows_left_out) = tick.map(|tick| self.meter.flows(tick)).unwrap_or_default();
+        let neighbours = peers.peers().iter().take(watch::PEERS_MOST).map(|peer| Neighbour {
+            id: format!("{:016x}", peer.id.0),
+            busy_flows: peer.report.busy_flows,
+            excess_us: peer
+                .report
+                .srtt
+                .zip(peer.report.min_rtt)
+                .map(|(rtt, least)| rtt.saturating_sub(least).as_micros()),
+            controlling: peer.report.controlling,
+            age_ms: now.saturating_since(peer.heard_at).as_millis(),
+        });
+        let watched = Watched {
+            v: watch::VERSION,
+            seq: self.totals.ticks,
+            t_ns: now.as_nanos(),
+            status: self.status(now),
+            excess_us: self.glance.state.excess.map(Span::as_micros),
+            neighbours: neighbours.collect(),
+            flows,
+            flows_left_out,
+        };
+        let mut line = serde_json::to_vec(&watched).expect("a state is JSON");
+        line.push(b'\n');
+        if let Some(watch) = &mut self.watch {
+            watch.write(&line);
+        }
     }
 
     fn glance_at(&self, samples: &[SocketSample], turn: &Turn, peers: &Neighbourhood) -> Glance {
@@ -582,8 +630,13 @@ impl<'a> Agent<'a> {
         if self.status.as_ref().is_some_and(|status| status.is_for(&self.interface.name)) {
             return;
         }
-        self.status = None;
-        match StatusSocket::open(folder, &self.interface.name) {
+        (self.status, self.watch) = (None, None);
+        let (name, group) = (&self.interface.name, self.socket_group);
+        match WatchSocket::open(folder, name, group) {
+            Ok(watch) => self.watch = Some(watch),
+            Err(error) => warn!("`lasthop top` cannot watch this agent: {}", error.in_a_line()),
+        }
+        match StatusSocket::open(folder, name, group) {
             Ok(status) => self.status = Some(status),
             Err(error) => warn!("`lasthop agent status` cannot ask this agent: {}", error.in_a_line()),
         }
@@ -725,6 +778,12 @@ fn flow_sample(sample: &SocketSample) -> FlowSample {
         receive_rtt: sample.receive_rtt,
         controllable: sample.controlled,
     }
+}
+
+fn group_id(name: &str) -> Result<u32> {
+    let group = nix::unistd::Group::from_name(name).doing(format_args!("cannot look for the group {name}"))?;
+    let unknown = || format!("socket_group: there is no group {name} on this machine (see `getent group`)");
+    group.map(|group| group.gid.as_raw()).ok_or_else(|| Error::Refused(unknown()))
 }
 
 /// The policy `none` applies nothing, so it changes nothing in the kernel.

@@ -50,6 +50,8 @@ keys! {
         /// Make sure by a lock in /run/lasthop that no other agent controls, or reports, the same interface. `false`: this agent has
         /// a network namespace of its own.
         lock: bool = flag(), true;
+        /// The group that may ask and watch this agent on its sockets in /run/lasthop; without it, only root.
+        socket_group: Option<String> = line(32), Absent;
         tables {
             /// How to talk to peers.
             beacon: BeaconConfig, Presence::Always;
@@ -386,6 +388,7 @@ mod tests {
             excluded_cgroups: all.excluded_cgroups.clone(),
             leave: all.leave.clone(),
             record: all.record.clone(),
+            socket_group: Some("adm".to_owned()),
             beacon: BeaconConfig {
                 group: Some("office".to_owned()),
                 group_key_file: all.beacon.group_key_file.clone(),

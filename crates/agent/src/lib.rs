@@ -83,6 +83,7 @@ mod recorder;
 mod reload;
 mod sockets;
 pub mod status;
+pub mod watch;
 mod wifi;
 
 pub use config::{BeaconConfig, Config, LastLinkConfig, Mode};

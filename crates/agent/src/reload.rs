@@ -5,7 +5,7 @@ use lasthop_keys::{Document, Keys as _};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys and tables of resources that are opened or claimed at the start.
-const AT_RESTART: [&str; 5] = ["interface", "record", "record_limit_mib", "lock", "last_link"];
+const AT_RESTART: [&str; 6] = ["interface", "record", "record_limit_mib", "lock", "socket_group", "last_link"];
 
 /// The dotted names of keys with another value than before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +24,9 @@ use tracing::debug;
 
 /// The folder of the agents' sockets. Root makes it, and only root may write into it.
 pub const FOLDER: &str = "/run/lasthop";
+
+/// What the sockets' names begin with.
+const PREFIX: &str = "agent-";
 
 /// Clients answered per round of the loop.
 const ANSWERED_AT_ONCE: usize = 4;
@@ -182,35 +185,37 @@ impl fmt::Display for Status {
     }
 }
 
-/// The agent's end of the socket.
+/// A listening socket with a name, which goes with it.
 #[derive(Debug)]
-pub(crate) struct StatusSocket {
-    listener: UnixListener,
+pub(crate) struct Named {
+    pub(crate) listener: UnixListener,
     path: PathBuf,
-    interface: String,
 }
 
-impl StatusSocket {
-    /// `agent-IF.sock` in this folder, which is made if absent. If a living agent has that name (another network
-    /// namespace, or an observer), `agent-IF-PID.sock`.
-    pub(crate) fn open(folder: &Path, interface: &str) -> Result<Self> {
+impl Named {
+    /// `PREFIXIF.sock` in this folder, which is made if absent. If a living agent has that name (another network
+    /// namespace, or an observer), `PREFIXIF-PID.sock`. Only root and, if there is one, this group may connect.
+    pub(crate) fn open(folder: &Path, prefix: &str, interface: &str, group: Option<u32>) -> Result<Self> {
         make_folder(folder)?;
         // Only the lock's holder may remove stale sockets. Nobody waits for the lock.
         if let Ok(lock) = File::open(folder).map(|folder| Flock::lock(folder, FlockArg::LockExclusiveNonblock))
             && lock.is_ok()
         {
-            remove_stale(folder);
+            remove_stale(folder, prefix);
         }
         let binding = || format!("cannot make a socket in {}", folder.display());
         // It gets its name once it listens. So a socket of that name refuses connections only if its agent is gone.
         let process = std::process::id();
-        let unnamed = folder.join(format!(".{interface}-{process}"));
+        let unnamed = folder.join(format!(".{prefix}{interface}-{process}"));
         let _ = fs::remove_file(&unnamed);
         let listener = UnixListener::bind(&unnamed).doing(binding())?;
-        let names = [format!("agent-{interface}.sock"), format!("agent-{interface}-{process}.sock")];
+        let names = [format!("{prefix}{interface}.sock"), format!("{prefix}{interface}-{process}.sock")];
+        let mode = if group.is_some() { 0o660 } else { 0o600 };
         let mut named = Err(ErrorKind::AlreadyExists.into());
         for path in names.map(|name| folder.join(name)) {
-            named = fs::set_permissions(&unnamed, fs::Permissions::from_mode(0o660))
+            named = group
+                .map_or(Ok(()), |group| chown(&unnamed, None, Some(group)))
+                .and_then(|()| fs::set_permissions(&unnamed, fs::Permissions::from_mode(mode)))
                 .and_then(|()| fs::hard_link(&unnamed, &path))
                 .map(|()| path);
             if !named.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
@@ -218,9 +223,22 @@ impl StatusSocket {
             }
         }
         let _ = fs::remove_file(&unnamed);
-        let socket = Self { listener, path: named.doing(binding())?, interface: interface.to_owned() };
+        let socket = Self { listener, path: named.doing(binding())? };
         socket.listener.set_nonblocking(true).doing(binding())?;
         Ok(socket)
+    }
+}
+
+/// The agent's end of the socket.
+#[derive(Debug)]
+pub(crate) struct StatusSocket {
+    named: Named,
+    interface: String,
+}
+
+impl StatusSocket {
+    pub(crate) fn open(folder: &Path, interface: &str, group: Option<u32>) -> Result<Self> {
+        Ok(Self { named: Named::open(folder, PREFIX, interface, group)?, interface: interface.to_owned() })
     }
 
     pub(crate) fn is_for(&self, interface: &str) -> bool {
@@ -230,7 +248,7 @@ impl StatusSocket {
     /// Answers the waiting clients, without waiting for them.
     pub(crate) fn answer(&self, line: impl Fn() -> String) {
         for _ in 0..ANSWERED_AT_ONCE {
-            let Ok((mut asks, _)) = self.listener.accept() else { return };
+            let Ok((mut asks, _)) = self.named.listener.accept() else { return };
             let told = asks.set_nonblocking(true).and_then(|()| asks.write_all(line().as_bytes()));
             if let Err(error) = told {
                 debug!("somebody asked for the status and did not take it: {error}");
@@ -240,23 +258,23 @@ impl StatusSocket {
 
     /// The descriptor to wait for.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
+        self.named.listener.as_fd()
     }
 }
 
-impl Drop for StatusSocket {
+impl Drop for Named {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
 /// The agents' sockets in this folder; none if there is no folder.
-fn sockets(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(crate) fn sockets(folder: &Path, prefix: &str) -> std::io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let is_ours = |name: &str| name.starts_with("agent-") && name.ends_with(".sock");
+    let is_ours = |name: &str| name.starts_with(prefix) && name.ends_with(".sock");
     let named = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut sockets: Vec<_> =
         named.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours)).collect();
@@ -265,7 +283,7 @@ fn sockets(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Connects without waiting. A full queue (of a stopped agent) is `WouldBlock`.
-fn connect(path: &Path) -> std::io::Result<UnixStream> {
+pub(crate) fn connect(path: &Path) -> std::io::Result<UnixStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     nix::sys::socket::connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
@@ -273,8 +291,8 @@ fn connect(path: &Path) -> std::io::Result<UnixStream> {
 }
 
 /// Removes the sockets of killed agents, which refuse connections.
-fn remove_stale(folder: &Path) {
-    for path in sockets(folder).unwrap_or_default() {
+fn remove_stale(folder: &Path, prefix: &str) {
+    for path in sockets(folder, prefix).unwrap_or_default() {
         if connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             let _ = fs::remove_file(&path);
         }
@@ -286,7 +304,7 @@ fn remove_stale(folder: &Path) {
 /// # Errors
 /// If the folder cannot be read.
 pub fn ask_agents(folder: &Path) -> Result<Vec<Result<Status>>> {
-    let sockets = sockets(folder).doing(format_args!("cannot look for agents in {}", folder.display()))?;
+    let sockets = sockets(folder, PREFIX).doing(format_args!("cannot look for agents in {}", folder.display()))?;
     let ask = |path: PathBuf| {
         let asking = || format!("the agent at {} does not answer", path.display());
         let stream = match connect(&path) {
@@ -391,19 +409,19 @@ mod tests {
     fn each_agent_says_what_it_does_and_leaves_no_socket() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().join("lasthop");
-        let wlan = StatusSocket::open(&folder, "wlan0").expect("a socket");
-        let again = StatusSocket::open(&folder, "wlan0").expect("a socket beside the first one's");
-        let wired = StatusSocket::open(&folder, "eth0").expect("a socket");
+        let wlan = StatusSocket::open(&folder, "wlan0", None).expect("a socket");
+        let again = StatusSocket::open(&folder, "wlan0", None).expect("a socket beside the first one's");
+        let wired = StatusSocket::open(&folder, "eth0", None).expect("a socket");
         assert!(wlan.is_for("wlan0") && !wlan.is_for("eth0"));
         assert_eq!(fs::metadata(&folder).expect("it is there").mode() & 0o7777, 0o755);
-        assert_eq!(fs::metadata(folder.join("agent-eth0.sock")).expect("it is there").mode() & 0o777, 0o660);
+        assert_eq!(fs::metadata(folder.join("agent-eth0.sock")).expect("it is there").mode() & 0o777, 0o600);
         let mut told: Vec<_> =
             asked(&[&wlan, &again, &wired], &folder).into_iter().map(|status| (status.pid, status.interface)).collect();
         told.sort();
         let expected = [(0, "wlan0"), (1, "wlan0"), (2, "eth0")].map(|(pid, name)| (pid, name.to_owned()));
         assert_eq!(told, expected);
         drop((wlan, again, wired));
-        assert_eq!(sockets(&folder).expect("readable").len(), 0);
+        assert_eq!(sockets(&folder, PREFIX).expect("readable").len(), 0);
     }
 
     #[test]
@@ -415,8 +433,8 @@ mod tests {
             drop(UnixListener::bind(folder.join(name)).expect("a socket")); // its file stays
         }
         assert_eq!(ask_agents(&folder).expect("readable").len(), 0);
-        let socket = StatusSocket::open(&folder, "wlan0").expect("a socket");
-        assert_eq!(sockets(&folder).expect("readable"), [folder.join("agent-wlan0.sock")]);
+        let socket = StatusSocket::open(&folder, "wlan0", None).expect("a socket");
+        assert_eq!(sockets(&folder, PREFIX).expect("readable"), [folder.join("agent-wlan0.sock")]);
         assert_eq!(asked(&[&socket], &folder).len(), 1);
     }
 
@@ -424,7 +442,7 @@ mod tests {
     fn who_asks_and_does_not_listen_holds_up_nobody() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().join("lasthop");
-        let socket = StatusSocket::open(&folder, "wlan0").expect("a socket");
+        let socket = StatusSocket::open(&folder, "wlan0", None).expect("a socket");
         let waiting: Vec<_> =
             (0..20).map(|_| UnixStream::connect(folder.join("agent-wlan0.sock")).expect("a connection")).collect();
         // More than a socket's buffer holds: the rest is dropped.
@@ -440,13 +458,13 @@ mod tests {
     fn a_stopped_agent_whose_queue_is_full_keeps_its_socket_and_holds_up_nobody() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().join("lasthop");
-        let stopped = StatusSocket::open(&folder, "wlan0").expect("a socket");
+        let stopped = StatusSocket::open(&folder, "wlan0", None).expect("a socket");
         let mut waiting = Vec::new();
-        while let Ok(one) = connect(&stopped.path) {
+        while let Ok(one) = connect(&stopped.named.path) {
             waiting.push(one);
         }
-        let next = StatusSocket::open(&folder, "eth0").expect("a socket");
-        assert_eq!(sockets(&folder).expect("readable"), [next.path.clone(), stopped.path.clone()]);
+        let next = StatusSocket::open(&folder, "eth0", None).expect("a socket");
+        assert_eq!(sockets(&folder, PREFIX).expect("readable"), [next.named.path.clone(), stopped.named.path.clone()]);
         drop(next);
         let told = ask_agents(&folder).expect("readable");
         assert!(matches!(&told[..], [Err(error)] if error.to_string().contains("does not answer")), "{told:?}");
@@ -456,7 +474,7 @@ mod tests {
     fn a_folder_that_others_may_write_to_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
-        let error = StatusSocket::open(folder.path(), "wlan0").expect_err("refused").to_string();
+        let error = StatusSocket::open(folder.path(), "wlan0", None).expect_err("refused").to_string();
         assert!(error.contains("nobody else can write in, and it has mode 777"), "{error}");
     }
 }
