@@ -18,6 +18,7 @@ mod schema;
 mod simulate;
 mod stored;
 mod study;
+mod top;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
@@ -72,6 +73,8 @@ enum Command {
     Scenarios(built_in::ScenariosArguments),
     /// Observe this host's connections, and bound their windows when the access point is congested
     Agent(agent::AgentArguments),
+    /// Watch an agent on the terminal, or a record of it: connections, limits and their reasons, the common rate
+    Top(top::TopArguments),
     /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
     /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Command::Study(arguments) => study::study(&arguments),
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

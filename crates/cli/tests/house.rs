@@ -30,11 +30,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("lab", &["agent", "capture", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
     ("version", &["scenario"]),
+    ("view", &["agent"]),
     (
         "cli",
         &[
             "agent", "capture", "external", "kernel", "keys", "lab", "laws", "measure", "network", "own", "policy",
-            "report", "scenario", "sim", "study", "units", "version",
+            "report", "scenario", "sim", "study", "units", "version", "view",
         ],
     ),
 ];

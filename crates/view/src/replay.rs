@@ -1,0 +1,140 @@
+//! A record of an agent, tick by tick in any order.
+
+use anyhow::{Context as _, Result, bail};
+use lasthop_agent::record::{Event, PolicyState, Ready, Tick};
+use lasthop_agent::status::Status;
+use lasthop_agent::watch::{Meter, VERSION, Watched};
+use std::fs;
+use std::path::Path;
+
+/// A record in memory: its text, with the places of its ticks.
+pub struct Replay {
+    text: String,
+    /// Each tick's line, and the number of `ready` lines before it.
+    ticks: Vec<(std::ops::Range<usize>, usize)>,
+    times_ns: Vec<u64>,
+    rates: Vec<Option<f64>>,
+    ready: Vec<Ready>,
+}
+
+/// What the list of ticks needs of each.
+#[derive(serde::Deserialize)]
+struct Short {
+    t_ns: u64,
+    #[serde(default, alias = "lasthop")]
+    policy_state: Option<PolicyState>,
+}
+
+impl Replay {
+    /// Reads the record. A last line that is not whole is left out.
+    ///
+    /// # Errors
+    /// It cannot be read, another line is no event, or there is no tick.
+    pub fn open(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read the record {}", path.display()))?;
+        Self::read(text).with_context(|| format!("{} is no record of an agent", path.display()))
+    }
+
+    pub(crate) fn read(text: String) -> Result<Self> {
+        let (mut ticks, mut times_ns, mut rates, mut ready) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut start = 0;
+        for (number, line) in text.split_inclusive('\n').enumerate() {
+            let range = start..start + line.len();
+            start = range.end;
+            if !line.ends_with('\n') || line.trim().is_empty() {
+                continue;
+            }
+            let of_line = || format!("line {}", number + 1);
+            if line.starts_with(r#"{"event":"tick""#) {
+                let short: Short = serde_json::from_str(line).with_context(of_line)?;
+                ticks.push((range, ready.len()));
+                times_ns.push(short.t_ns);
+                rates.push(short.policy_state.and_then(|state| state.common_rate_mbps));
+            } else if let Event::Ready(event) = serde_json::from_str(line).with_context(of_line)? {
+                ready.push(event);
+            }
+        }
+        if ticks.is_empty() {
+            bail!("it has no tick");
+        }
+        Ok(Self { text, ticks, times_ns, rates, ready })
+    }
+
+    /// The number of the last tick, from 0.
+    pub fn last(&self) -> usize {
+        self.ticks.len() - 1
+    }
+
+    /// Seconds from the first tick to this one, or the last. A record that was continued after a reboot starts anew.
+    pub(crate) fn time_s(&self, at: usize) -> f64 {
+        self.times_ns[at.min(self.last())].saturating_sub(self.times_ns[0]) as f64 / 1e9
+    }
+
+    /// The last tick that is not later than this.
+    pub(crate) fn at(&self, seconds: f64) -> usize {
+        (0..=self.last()).rev().find(|at| self.time_s(*at) <= seconds).unwrap_or(0)
+    }
+
+    /// The common rate up to and with this tick.
+    pub(crate) fn rates(&self, at: usize) -> &[Option<f64>] {
+        &self.rates[..=at]
+    }
+
+    fn parse(&self, at: usize) -> Result<Tick> {
+        match serde_json::from_str(&self.text[self.ticks[at].0.clone()])? {
+            Event::Tick(tick) => Ok(tick),
+            _ => bail!("tick {at} is none"),
+        }
+    }
+
+    /// What an agent would have sent at this tick. A record says nothing of single peers.
+    ///
+    /// # Errors
+    /// The line is no whole tick.
+    pub fn tick(&self, at: usize) -> Result<Watched> {
+        let mut meter = Meter::default();
+        if let Some(before) = at.checked_sub(1) {
+            meter.flows(&self.parse(before)?);
+        }
+        let tick = self.parse(at)?;
+        let (flows, flows_left_out) = meter.flows(&tick);
+        let ready = self.ready.get(self.ticks[at].1.wrapping_sub(1)).or(self.ready.first());
+        let ready = ready.context("it has no line `ready`")?;
+        let state = tick.policy_state;
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let enabled_at = tick.flows.iter().filter_map(|flow| flow.enabled_at_ns).min();
+        let bounds = || tick.flows.iter().filter_map(|flow| flow.bound.or(flow.advised));
+        let status = Status {
+            version: ready.version.clone(),
+            pid: 0,
+            interface: ready.interface.clone(),
+            loaded: true,
+            mode: ready.mode,
+            policy: ready.policy,
+            access_point: ready.group.clone(),
+            peers: 0,
+            terminals: tick.terminals,
+            connections: count(tick.flows.len()),
+            busy: count(tick.flows.iter().filter(|flow| flow.busy).count()),
+            control_since_s: enabled_at.map(|since| tick.t_ns.saturating_sub(since) as f64 / 1e9),
+            reason: tick.flows.iter().find(|flow| flow.busy).map(|flow| flow.reason.clone()),
+            common_rate_mbps: state.and_then(|state| state.common_rate_mbps),
+            bounded: count(bounds().count()),
+            window_segments: None,
+            pacing_mbps: None,
+            delivered_mbps: state.and_then(|state| state.delivered_mbps),
+            free_mbps: None,
+            program: None,
+        };
+        Ok(Watched {
+            v: VERSION,
+            seq: at as u64,
+            t_ns: tick.t_ns,
+            status,
+            excess_us: state.and_then(|state| state.excess_us),
+            neighbours: Vec::new(),
+            flows,
+            flows_left_out,
+        })
+    }
+}
