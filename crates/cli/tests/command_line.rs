@@ -588,7 +588,7 @@ fn a_group_key_is_made_once_for_its_owner_alone_and_never_overwritten() {
 
 #[test]
 fn a_capture_that_cannot_be_written_is_named_and_costs_no_result() {
-    let short = ["--set", "duration_s=1", "--set", "warmup_s=0", "--json", "--pcap"];
+    let short = ["--set", "duration_s=3", "--set", "warmup_s=0", "--json", "--pcap"];
     let run = |file: &str| lasthop(&[&["run", &scenario("ten-uploads.toml")][..], &short, &[file]].concat());
     refused(&run("/nowhere/run.pcapng"), &["cannot write the capture /nowhere/run.pcapng"]);
     let full = run("/dev/full");
