@@ -45,6 +45,10 @@ words! {
         SendBuffer = "send-buffer",
         /// Control waits until the total no longer grows.
         Growth = "growth",
+        /// Control begins where most hosts propose it: a host that proposes nothing counts against it.
+        Majority = "majority",
+        /// A tick without congestion counts back, and does not start the count anew.
+        Lull = "lull",
         /// The queue aimed at has a part in proportion to the path.
         Path = "path",
         /// No rate is below half of an equal share.

@@ -34,9 +34,8 @@ pub(super) struct Group {
     pub(super) news: Vec<Rate>,
     /// What peers say that all got without bounds.
     pub(super) frees: Vec<Rate>,
-    /// What peers with bulk connections propose, and how many of them propose nothing.
-    pub(super) proposals: Vec<Proposal>,
-    pub(super) silent: usize,
+    /// What each peer with bulk connections proposes; `None`: nothing.
+    pub(super) proposals: Vec<Option<Proposal>>,
 }
 
 impl Group {
@@ -72,8 +71,7 @@ impl Group {
             rates: known(|told| told.rate).collect(),
             news: bulk.iter().filter(is_news).map(|(told, _)| told.rate).collect(),
             frees: known(|told| told.free).collect(),
-            proposals: bulk.iter().filter_map(|(told, _)| told.proposal).collect(),
-            silent: bulk.iter().filter(|(told, _)| told.proposal.is_none()).count(),
+            proposals: bulk.iter().map(|(told, _)| told.proposal).collect(),
         }
     }
 }

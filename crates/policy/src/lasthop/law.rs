@@ -24,6 +24,9 @@ const AIM_OF_PATH: f64 = 0.1;
 /// air takes up to 5.5 ms; a step long, while the total grows by no more than this part: slow start is no congestion.
 const CONGESTED_BY_HOST: Span = Span::from_millis(6);
 const GROWS: f64 = 1.1;
+/// ... A tick that is not congested counts back, and does not start the count anew. A host goes on proposing for this long:
+/// where hosts are many, beacons come every few seconds, and most are to propose at one time.
+const LULL: Span = Span::from_secs(2);
 /// What was got without bounds is a mean over so many seconds.
 const FREE_AGE: f64 = 8.0;
 /// The next step aims at this part of the aim; a bad one is followed by one that aims at the aim over this.
@@ -116,12 +119,11 @@ impl Law {
         if self.idle > STEP_FOR {
             self.proposal = None;
         }
-        let mut proposals: Vec<_> = group.proposals.iter().copied().chain(self.proposal).collect();
-        if matches!(self.state, State::Free { .. }) {
-            // Where nothing is bounded, a host that proposes nothing wants it so.
-            proposals.resize(proposals.len() + group.silent, Proposal::Free);
-        }
-        let aim = match median(proposals) {
+        // Where nothing is bounded, a host that proposes nothing wants it so.
+        let is_free = matches!(self.state, State::Free { .. }) && self.has(Ablation::Majority);
+        let silent = is_free.then_some(Proposal::Free);
+        let of_peers = group.proposals.iter().filter_map(|proposal| proposal.or(silent));
+        let aim = match median(of_peers.chain(self.proposal).collect()) {
             Some(Proposal::Aim(aim)) => Some(aim),
             Some(Proposal::Free) | None => None,
         };
@@ -153,11 +155,10 @@ impl Law {
         let hosts = u64::from(group.hosts);
         let limit = (LEAST_AIM + group.least_base * AIM_OF_PATH) * FILLED + CONGESTED_BY_HOST * hosts;
         let is_congested = group.crest > limit && (group.total < self.free * GROWS || !self.has(Ablation::Growth));
-        // Beacons are seldom where hosts are many: an exception does not start the count anew.
-        let congested = if is_congested {
-            (congested + host.elapsed).min(STEP_FOR + TICK * 4)
-        } else {
-            congested.saturating_sub(host.elapsed)
+        let congested = match is_congested {
+            true => (congested + host.elapsed).min(STEP_FOR + LULL),
+            false if self.has(Ablation::Lull) => congested.saturating_sub(host.elapsed),
+            false => Span::ZERO,
         };
         self.state = State::Free { congested };
         self.proposal = if host.now < self.waits_until {

@@ -202,12 +202,18 @@ fn one_liar_of_ten_takes_at_most_a_tenth() {
 
 #[test]
 fn one_host_that_proposes_an_aim_begins_nothing_for_silent_ones() {
-    let mut fluid = Fluid::of(&[Way::Up; 2], 256);
-    let queue = Some(Span::from_millis(20));
-    let proposal = Some(Proposal::Aim(Span::from_millis(20)));
-    fluid.stranger = Some(Told { queue, proposal, bulk: true, ..Told::default() });
-    fluid.run(60);
-    assert_eq!(fluid.bounded(), 0);
+    let begun = |leave_out| {
+        let mut fluid = Fluid::of(&[Way::Up; 2], 256);
+        fluid.hosts.iter_mut().for_each(|(policy, ..)| {
+            *policy = Lasthop::new(&PolicySettings { leave_out, ..PolicySettings::default() });
+        });
+        let queue = Some(Span::from_millis(20));
+        let proposal = Some(Proposal::Aim(Span::from_millis(20)));
+        fluid.stranger = Some(Told { queue, proposal, bulk: true, ..Told::default() });
+        fluid.run(60);
+        fluid.hosts.iter().filter(|(.., bound)| bound.is_some()).count()
+    };
+    assert_eq!((begun(None), begun(Some(Ablation::Majority))), (0, 2));
 }
 
 #[test]
