@@ -79,7 +79,9 @@ pub(crate) fn inside(arguments: &InsideArguments) -> ! {
 pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let seed = arguments.seed.map(Override::seed);
     let overrides: Vec<Override> = arguments.overrides.iter().cloned().chain(seed).collect();
-    let scenario = Found::scenario(&arguments.scenario)?.load(&overrides)?;
+    // Kept to the end: what a built-in scenario has beside it goes with it.
+    let found = Found::scenario(&arguments.scenario)?;
+    let scenario = found.load(&overrides)?;
     let names = scenario.host_names();
     let host = host(&arguments.host, &names)?;
     lasthop_lab::check(&scenario, TrafficSource::Own)?;
