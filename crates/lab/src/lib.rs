@@ -428,7 +428,8 @@ struct Watched {
     ended: Option<(Time, i32)>,
 }
 
-/// Watches over a run: starts its guest and ends the run with it, reports progress, ends it on request, counts device drops, and samples the laws.
+/// Watches over a run: starts its guest and ends the run with it, reports progress, ends it on request,
+/// counts device drops, and samples the laws.
 fn watch(
     hosts: &Hosts,
     laws: &Laws,
