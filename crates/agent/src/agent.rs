@@ -17,7 +17,7 @@ use crate::record::{
 };
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
-use crate::status::{ProgramStatus, Status, StatusSocket};
+use crate::status::{self, ProgramStatus, Status, StatusSocket};
 use crate::watch::{self, Meter, Neighbour, WatchSocket, Watched};
 use crate::wifi::Wifi;
 use lasthop_lastlink::FlowSight;
@@ -115,7 +115,7 @@ impl<'a> Agent<'a> {
                 config.mode
             );
         }
-        let socket_group = config.socket_group.as_deref().map(group_id).transpose()?;
+        let socket_group = config.socket_group.as_deref().map(status::group_id).transpose()?;
         let mut hearing = Hearing::new(&config.beacon)?;
         hearing.be_silent(config.mode == Mode::Observe);
         let recorder = Recorder::open(config)?;
@@ -534,17 +534,7 @@ impl<'a> Agent<'a> {
             return;
         }
         let (flows, flows_left_out) = tick.map(|tick| self.meter.flows(tick)).unwrap_or_default();
-        let neighbours = peers.peers().iter().take(watch::PEERS_MOST).map(|peer| Neighbour {
-            id: format!("{:016x}", peer.id.0),
-            busy_flows: peer.report.busy_flows,
-            excess_us: peer
-                .report
-                .srtt
-                .zip(peer.report.min_rtt)
-                .map(|(rtt, least)| rtt.saturating_sub(least).as_micros()),
-            controlling: peer.report.controlling,
-            age_ms: now.saturating_since(peer.heard_at).as_millis(),
-        });
+        let neighbours = peers.peers().iter().take(watch::PEERS_MOST).map(|peer| Neighbour::of(peer, now));
         let watched = Watched {
             v: watch::VERSION,
             seq: self.totals.ticks,
@@ -778,12 +768,6 @@ fn flow_sample(sample: &SocketSample) -> FlowSample {
         receive_rtt: sample.receive_rtt,
         controllable: sample.controlled,
     }
-}
-
-fn group_id(name: &str) -> Result<u32> {
-    let group = nix::unistd::Group::from_name(name).doing(format_args!("cannot look for the group {name}"))?;
-    let unknown = || format!("socket_group: there is no group {name} on this machine (see `getent group`)");
-    group.map(|group| group.gid.as_raw()).ok_or_else(|| Error::Refused(unknown()))
 }
 
 /// The policy `none` applies nothing, so it changes nothing in the kernel.

@@ -79,7 +79,8 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw() || Some(found.uid()) == user_of_the_service();
     if !found.is_dir() || !is_ours || found.mode() & 0o022 != 0 {
         return Err(Error::Refused(format!(
-            "{} must be a folder of root's (or of the user {SERVICE_USER}) that nobody else can write in, and it has mode {:o} and belongs to user {}: remove it",
+            "{} must be a folder of root's (or of the user {SERVICE_USER}) that nobody else can write in, and it has \
+             mode {:o} and belongs to user {}: remove it",
             folder.display(),
             found.mode() & 0o7777,
             found.uid()

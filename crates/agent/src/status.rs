@@ -5,7 +5,7 @@
 //! replaces it.
 
 use crate::config::Mode;
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::only_one::make_folder;
 use crate::record::ProgramTotals;
 use lasthop_policy::PolicyName;
@@ -190,6 +190,13 @@ impl fmt::Display for Status {
 pub(crate) struct Named {
     pub(crate) listener: UnixListener,
     path: PathBuf,
+}
+
+/// The number of this group, for [`Named::open`].
+pub(crate) fn group_id(name: &str) -> Result<u32> {
+    let group = nix::unistd::Group::from_name(name).doing(format_args!("cannot look for the group {name}"))?;
+    let unknown = || format!("socket_group: there is no group {name} on this machine (see `getent group`)");
+    group.map(|group| group.gid.as_raw()).ok_or_else(|| Error::Refused(unknown()))
 }
 
 impl Named {

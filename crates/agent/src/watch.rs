@@ -7,6 +7,8 @@ use crate::error::Result;
 use crate::record::{FlowRecord, Tick};
 use crate::status::{self, Named, Status};
 use lasthop_laws::bound::Bound;
+use lasthop_peers::Peer;
+use lasthop_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -66,6 +68,19 @@ pub struct Neighbour {
     pub controlling: bool,
     /// Time since its report arrived.
     pub age_ms: u64,
+}
+
+impl Neighbour {
+    pub(crate) fn of(peer: &Peer, now: Time) -> Self {
+        let excess = |(rtt, least): (Span, Span)| rtt.saturating_sub(least).as_micros();
+        Self {
+            id: format!("{:016x}", peer.id.0),
+            busy_flows: peer.report.busy_flows,
+            excess_us: peer.report.srtt.zip(peer.report.min_rtt).map(excess),
+            controlling: peer.report.controlling,
+            age_ms: now.saturating_since(peer.heard_at).as_millis(),
+        }
+    }
 }
 
 /// A connection at a tick.
