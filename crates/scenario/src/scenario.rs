@@ -16,8 +16,7 @@ use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
 use toml::Table;
 
-/// The most hosts of all blocks together. Each kernel host has an address of a /24, with some left for the access
-/// point. Simulated ones have no address, but the same limit.
+/// The most hosts of all blocks together, simulated or kernel.
 pub const MAX_HOSTS: usize = 250;
 /// The most connections of all hosts together.
 pub const MAX_FLOWS: usize = 2_000;
