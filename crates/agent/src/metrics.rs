@@ -289,7 +289,7 @@ fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result
         "",
         totals.lines_left_out,
     )?;
-    to.gauge("last_tick_timestamp", "Unix time of what is told here", "seconds", *taken_s)?;
+    to.gauge("last_tick_timestamp", "Unix time of the tick that is told here", "seconds", *taken_s)?;
     to.counter("process_cpu", "CPU time of the process, in user and kernel mode", "seconds", cpu_s())?;
     to.gauge("process_resident_memory", "Resident memory of the process", "bytes", resident_bytes())?;
     to.gauge("process_start_time", "Unix time of the agent's start", "seconds", *started_s)
