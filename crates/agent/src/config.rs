@@ -438,6 +438,10 @@ mod tests {
                 access_point: Some("gateway 192.168.1.1".to_owned()),
                 ..LastLinkConfig::default()
             },
+            metrics: MetricsConfig {
+                listen: "127.0.0.1:29470".parse().ok(),
+                textfile: Some("/run/lasthop/lasthop.prom".into()),
+            },
             policy: PolicySettings {
                 policy: PolicyName::Lasthop,
                 bound_segments: Some(64),

@@ -67,7 +67,7 @@ fn keys(config: &Config) -> BTreeMap<String, toml::Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{BeaconConfig, LastLinkConfig, Mode};
+    use crate::config::{BeaconConfig, LastLinkConfig, MetricsConfig, Mode};
 
     #[test]
     fn changes_are_named_and_those_that_need_a_restart_apart() {
@@ -78,11 +78,12 @@ mod tests {
             mode: Mode::Control,
             beacon: BeaconConfig { group: Some("office".to_owned()), ..BeaconConfig::default() },
             last_link: LastLinkConfig { report: true, ..LastLinkConfig::default() },
+            metrics: MetricsConfig { listen: "127.0.0.1:29470".parse().ok(), ..MetricsConfig::default() },
             ..Config::default()
         };
         let changes = Changes::between(&old, &new);
         assert_eq!(changes.live, ["beacon.group", "mode"]);
-        assert_eq!(changes.at_restart, ["interface", "last_link.report"]);
+        assert_eq!(changes.at_restart, ["interface", "last_link.report", "metrics.listen"]);
         assert!(changes.touch(&["mode"]) && changes.touch(&["beacon"]) && !changes.touch(&["policy", "cgroup"]));
         // Setting it back is a change too, although the keys are absent then.
         assert_eq!(Changes::between(&new, &old), changes);
