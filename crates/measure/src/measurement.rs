@@ -186,6 +186,11 @@ impl<'a> Measurement<'a> {
         }
     }
 
+    /// All datagrams of a flow.
+    pub fn on_datagrams(&mut self, flow: usize, datagrams: DatagramMeter) {
+        self.flows[flow].datagrams = datagrams;
+    }
+
     /// The outcome of a video.
     pub fn on_video(&mut self, flow: usize, video: VideoResult) {
         self.flows[flow].video = Some(video);
