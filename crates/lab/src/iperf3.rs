@@ -185,7 +185,7 @@ impl<'a> Iperf3<'a> {
             let never = || flow.sockets.is_none().then(|| "did not connect within the run".to_owned());
             flow.counted().since(flow.in_warmup, flow.failed.clone().or_else(never))
         });
-        Ok(Report { flows: flows.collect(), samples, late })
+        Ok(Report { flows: flows.collect(), samples, came: Vec::new(), late })
     }
 }
 

@@ -67,8 +67,11 @@ impl Measured<'_> {
         }
         for (flow, report) in self.traffic.flows.iter().enumerate() {
             measurement.on_deliveries(flow, report.deliveries.clone());
-            measurement.on_datagrams(flow, report.datagrams.clone());
+            report.sent.iter().for_each(|(at, number)| measurement.on_sent(*at, flow, *number));
             report.video.into_iter().for_each(|video| measurement.on_video(flow, video));
+        }
+        for came in &self.traffic.came {
+            measurement.on_received(came.at, came.flow, came.number, came.sent_at);
         }
         let spread = |times: &real_time::Histogram| Lateness {
             p50: times.permille_us(500) as f64,

@@ -23,7 +23,7 @@ use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
 use crate::tun::MTU;
 use crate::valve::Station;
-use lasthop_measure::{DatagramMeter, DeliveryMeter};
+use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::{Direction, FlowSpec, TrafficKind, VideoResult};
 use lasthop_traffic::{Action, Application};
 use lasthop_units::{Bytes, Span, Time};
@@ -129,8 +129,19 @@ pub(crate) struct FlowReport {
     pub(crate) unconnected: bool,
     /// The messages or transfers; empty for an endless flow.
     pub(crate) deliveries: DeliveryMeter,
-    pub(crate) datagrams: DatagramMeter,
+    /// When each datagram was sent, and its number.
+    pub(crate) sent: Vec<(Time, u64)>,
     pub(crate) video: Option<VideoResult>,
+}
+
+/// A datagram that has come, or the answer to a ping.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Came {
+    pub(crate) at: Time,
+    /// Index into the plans.
+    pub(crate) flow: usize,
+    pub(crate) number: u64,
+    pub(crate) sent_at: Time,
 }
 
 /// The outcome of the traffic.
@@ -139,6 +150,8 @@ pub(crate) struct Report {
     /// By flow, in the order of the plans.
     pub(crate) flows: Vec<FlowReport>,
     pub(crate) samples: Vec<FlowSample>,
+    /// All datagrams that came, in order of time.
+    pub(crate) came: Vec<Came>,
     /// The greatest lateness of a reading, or of what an application had to do.
     pub(crate) late: Span,
 }
@@ -186,6 +199,7 @@ pub(crate) struct Traffic<'a> {
     hosts: &'a Hosts,
     /// The end of the warm-up.
     warm: Time,
+    came: Vec<Came>,
     /// The data to send. Also the buffer for received data, which the kernel is told to discard.
     zeroes: Vec<u8>,
 }
@@ -215,7 +229,7 @@ struct Flow {
     last_info: Option<TcpInfo>,
     failed: Option<String>,
     deliveries: DeliveryMeter,
-    datagrams: DatagramMeter,
+    sent: Vec<(Time, u64)>,
 }
 
 /// The socket of an epoll event.
@@ -283,10 +297,10 @@ impl<'a> Traffic<'a> {
                 last_info: None,
                 failed: None,
                 deliveries: DeliveryMeter::default(),
-                datagrams: DatagramMeter::default(),
+                sent: Vec::new(),
             });
         }
-        Ok(Self { plans, listeners, flows, epoll, hosts, warm: Time::ZERO, zeroes: vec![0; READ_BYTES] })
+        Ok(Self { plans, listeners, flows, epoll, hosts, warm: Time::ZERO, came: Vec::new(), zeroes: vec![0; READ_BYTES] })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
@@ -350,9 +364,9 @@ impl<'a> Traffic<'a> {
             let mut deliveries = flow.deliveries;
             plan.application.undelivered().for_each(|since| deliveries.on_undelivered(since));
             let video = plan.application.video(warm, until);
-            FlowReport { unconnected: !flow.connected, deliveries, datagrams: flow.datagrams, video, ..report }
+            FlowReport { unconnected: !flow.connected, deliveries, sent: flow.sent, video, ..report }
         });
-        Ok(Report { flows: flows.collect(), samples, late })
+        Ok(Report { flows: flows.collect(), samples, came: self.came, late })
     }
 
     fn on_event(&mut self, event: &EpollEvent, clock: Clock, stations: &[Station]) -> Result<()> {
@@ -410,9 +424,7 @@ impl<'a> Traffic<'a> {
             Action::Send(datagram) => {
                 flow.started = true;
                 let now = clock.now();
-                if now >= self.warm {
-                    flow.datagrams.on_sent(now, datagram);
-                }
+                flow.sent.push((now, datagram));
                 let size = match self.plans[number].spec.kind {
                     TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. } => packet.get() as usize,
                     other => unreachable!("{} sends no datagrams", other.as_str()),
@@ -587,8 +599,8 @@ impl<'a> Traffic<'a> {
             }
             if is_ping && !is_answer {
                 self.send_datagram(number, end, (datagram | ANSWER, sent_at), payload, stations);
-            } else if sent_at >= self.warm {
-                flow.datagrams.on_received(datagram, now.saturating_since(sent_at));
+            } else {
+                self.came.push(Came { at: now, flow: number, number: datagram, sent_at });
             }
         }
     }

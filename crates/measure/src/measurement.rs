@@ -17,7 +17,7 @@ use lasthop_laws::Applied;
 use lasthop_network::{QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
-    AccessResult, AgentMode, Build, DatagramResult, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
+    AccessResult, AgentMode, Build, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
     InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind,
     VideoResult,    place_name,
 };
@@ -181,14 +181,19 @@ impl<'a> Measurement<'a> {
 
     /// The datagram of this number, sent at `since`, has come; of a ping, the answer to it.
     pub fn on_received(&mut self, now: Time, flow: usize, number: u64, since: Time) {
+        let (flow, took) = (&mut self.flows[flow], now.saturating_since(since));
         if since >= self.warm_at {
-            self.flows[flow].datagrams.on_received(number, now.saturating_since(since));
+            flow.datagrams.on_received(number, took);
         }
-    }
-
-    /// All datagrams of a flow.
-    pub fn on_datagrams(&mut self, flow: usize, datagrams: DatagramMeter) {
-        self.flows[flow].datagrams = datagrams;
+        if let Some(series) = &mut self.series {
+            series.datagrams.push(DatagramSample {
+                t_s: since.as_secs_f64(),
+                flow: flow.spec.id,
+                host: flow.spec.host,
+                number,
+                took_ms: took.as_millis_f64(),
+            });
+        }
     }
 
     /// The outcome of a video.

@@ -44,5 +44,8 @@ pub use result::{
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario, ineffective_keys};
-pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
+pub use series::{
+    CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries, Series,
+    place_name,
+};
 pub use traffic::{FlowBlock, FlowSpec, LEAST_PACKET, Ladder, TrafficKind};
