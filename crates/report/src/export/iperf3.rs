@@ -38,8 +38,7 @@ pub fn iperf3(result: &RunResult, series: &Series) -> Value {
         })
     });
     let block_bytes = flows.first().map_or(0, |flow| {
-        let packet = block(result, flow)["flows"][0]["packet_bytes"].as_u64().unwrap_or(0);
-        if is_udp { packet.saturating_sub(DATAGRAM_HEADERS) } else { segment_bytes(result, flow) }
+        if is_udp { datagram_bytes(result, flow) } else { segment_bytes(result, flow) }
     });
     let mut start = json!({
         "connected": connected.collect::<Vec<_>>(),
@@ -76,6 +75,13 @@ fn segment_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
     let tcp = &block(result, flow)["tcp"];
     let options = if tcp["timestamps"].as_bool().unwrap_or(true) { 12 } else { 0 };
     tcp["mss_bytes"].as_u64().unwrap_or(1_460).saturating_sub(options)
+}
+
+/// The payload of a datagram of the flow's host.
+fn datagram_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
+    let mut flows = block(result, flow)["flows"].as_array().into_iter().flatten();
+    let packet = flows.find(|flow| flow["kind"] == "constant").and_then(|flow| flow["packet_bytes"].as_u64());
+    packet.unwrap_or(0).saturating_sub(DATAGRAM_HEADERS)
 }
 
 /// From here to there, with bytes and their rate.
