@@ -140,7 +140,7 @@ impl Player {
             mean_bit_rate_mbps: (!rates.is_empty()).then(|| mbps / rates.len() as f64),
             switches: with_before.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64,
             stalls: overlaps.len() as u64,
-            stalled_s: overlaps.iter().map(|overlap| overlap.as_secs_f64()).sum(),
+            stalled_s: overlaps.into_iter().fold(Span::ZERO, |all, overlap| all + overlap).as_secs_f64(),
             startup_s: self.chunks.first().map(|(at, _)| at.saturating_since(self.started).as_secs_f64()),
         }
     }

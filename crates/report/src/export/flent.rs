@@ -20,6 +20,8 @@ use std::io::{self, Write as _};
 const VERSION: u32 = 4;
 /// flent's usual step: samples of shorter intervals are joined.
 const STEP_S: f64 = 0.2;
+/// Of a step: more than the error of a time in seconds.
+const HARDLY: f64 = 1e-6;
 const BEGINNING: &str = "1970-01-01T00:00:00.000000Z";
 
 /// One stream of values, one a step.
@@ -46,12 +48,21 @@ impl Steps {
         Self { step_s, count: (result.duration_s / step_s).ceil() as usize }
     }
 
-    /// The mean of the values in each step. A sample tells of the time before it.
-    fn stream(self, name: String, unit: &'static str, raw: Vec<(f64, f64)>) -> Stream {
+    /// Of samples, each of the time before it.
+    fn of_samples(self, name: String, unit: &'static str, raw: Vec<(f64, f64)>) -> Stream {
+        self.stream(name, unit, raw, -HARDLY)
+    }
+
+    /// Of datagrams, each of the moment when it was sent.
+    fn of_datagrams(self, name: String, raw: Vec<(f64, f64)>) -> Stream {
+        self.stream(name, "ms", raw, HARDLY)
+    }
+
+    /// The mean of the values in each step. What falls between two steps is in the one that `nudge` says.
+    fn stream(self, name: String, unit: &'static str, raw: Vec<(f64, f64)>, nudge: f64) -> Stream {
         let mut within = vec![Vec::new(); self.count];
         for &(t_s, value) in &raw {
-            // Half a millionth: 0.2 s is in the first step, whatever its last bits are.
-            let step = ((t_s / self.step_s - 5e-7).floor().max(0.0)) as usize;
+            let step = (t_s / self.step_s + nudge).floor().max(0.0) as usize;
             within[step.min(self.count - 1)].push(value);
         }
         Stream { name, unit, raw, values: within.iter().map(|values| mean(values)).collect() }
@@ -76,14 +87,14 @@ pub fn flent(result: &RunResult, series: &Series) -> Value {
             Direction::Down => "download",
         };
         match flow.kind.as_str() {
-            "ping" => streams.push(steps.stream(format!("Ping (ms)::{of}"), "ms", took(flow.id))),
+            "ping" => streams.push(steps.of_datagrams(format!("Ping (ms)::{of}"), took(flow.id))),
             "constant" => {
-                streams.push(steps.stream(format!("One-way delay (ms)::{of} {}", flow.direction), "ms", took(flow.id)));
+                streams.push(steps.of_datagrams(format!("One-way delay (ms)::{of} {}", flow.direction), took(flow.id)));
             }
             _ if is_tcp(flow) => {
-                streams.push(steps.stream(format!("TCP {way}::{of}"), "Mbits/s", goodput(flow.id)));
+                streams.push(steps.of_samples(format!("TCP {way}::{of}"), "Mbits/s", goodput(flow.id)));
                 if !pings {
-                    streams.push(steps.stream(format!("Ping (ms)::TCP RTT of {of}"), "ms", srtt(flow.id)));
+                    streams.push(steps.of_samples(format!("Ping (ms)::TCP RTT of {of}"), "ms", srtt(flow.id)));
                 }
             }
             _ => {}
