@@ -106,7 +106,9 @@ fn a_video_is_watched_at_either_end() {
         return;
     }
     let flow = |way: &str| {
-        format!("[[hosts.flows]]\nkind = \"video\"\ndirection = \"{way}\"\nchunk_s = 1\nbuffer_s = 4\nladder_kbps = [200, 500, 900]\n")
+        format!(
+            "[[hosts.flows]]\nkind = \"video\"\ndirection = \"{way}\"\nchunk_s = 1\nbuffer_s = 4\nladder_kbps = [200, 500, 900]\n"
+        )
     };
     let Some(result) = over_a_wire(&(flow("up") + &flow("down"))) else { return };
     for flow in &result.flows {
@@ -124,7 +126,8 @@ fn an_ordinary_home_runs_with_kernel_hosts() {
     if !can_run() {
         return;
     }
-    let sets = ["duration_s=14", "warmup_s=4"].map(|set| ["--set", set]).concat();
+    // With a queue for each flow, so that a few seconds are enough for chunks and pages.
+    let sets = ["duration_s=16", "warmup_s=6", "access.queue=fq_codel"].map(|set| ["--set", set]).concat();
     let arguments = [&["run", "scenarios/home.toml", "--json"][..], &sets].concat();
     let Some(home) = valid_run(&arguments) else { return };
     let (call, ping) = (home.datagrams.expect("a call"), home.pings.expect("pings"));

@@ -421,7 +421,9 @@ impl<'a> RealTime<'a> {
         let Some(packet) = held.take().map_or_else(|| self.read(end), |packet| Ok(Some(packet)))? else {
             return Ok(None);
         };
-        if self.network.room_for(packet.from, packet.dscp) > 0 {
+        // A modern station's queue is in the model. What no small queue holds back is dropped at its tail.
+        let is_dropped = packet.id == UNCOUNTED && self.stations[end].queues_in_model();
+        if is_dropped || self.network.room_for(packet.from, packet.dscp) > 0 {
             return Ok(Some(packet));
         }
         self.held[end] = Some(packet);

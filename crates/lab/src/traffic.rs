@@ -300,7 +300,16 @@ impl<'a> Traffic<'a> {
                 sent: Vec::new(),
             });
         }
-        Ok(Self { plans, listeners, flows, epoll, hosts, warm: Time::ZERO, came: Vec::new(), zeroes: vec![0; READ_BYTES] })
+        Ok(Self {
+            plans,
+            listeners,
+            flows,
+            epoll,
+            hosts,
+            warm: Time::ZERO,
+            came: Vec::new(),
+            zeroes: vec![0; READ_BYTES],
+        })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.

@@ -17,9 +17,9 @@ use lasthop_laws::Applied;
 use lasthop_network::{QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
-    AccessResult, AgentMode, Build, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
-    InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind,
-    VideoResult,    place_name,
+    AccessResult, AgentMode, Build, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec, HostPolicyResult,
+    HostSpec, HostsKind, InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario,
+    Series, TrafficKind, VideoResult, place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -338,9 +338,10 @@ impl<'a> Measurement<'a> {
             messages: deliveries.delivered,
             undelivered: deliveries.undelivered,
             message_ms: deliveries.took_ms,
-            datagrams: spec.kind.is_datagrams().then(|| {
-                datagrams([&flow.datagrams], end, matches!(spec.kind, TrafficKind::Ping { .. }))
-            }),
+            datagrams: spec
+                .kind
+                .is_datagrams()
+                .then(|| datagrams([&flow.datagrams], end, matches!(spec.kind, TrafficKind::Ping { .. }))),
             video: flow.video,
         }
     }

@@ -81,22 +81,11 @@ const MESSAGE_HEADS: [&str; 9] =
     ["flow", "host", "what", "deliv-\nered", "never\ndelivered", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
 
 /// For datagrams: loss, and the delay one way or there and back.
-const DATAGRAM_HEADS: [&str; 10] = [
-    "flow",
-    "host",
-    "dir",
-    "what",
-    "sent",
-    "lost\n%",
-    "delay min\nms",
-    "mean\nms",
-    "p95\nms",
-    "jitter\nms",
-];
+const DATAGRAM_HEADS: [&str; 10] =
+    ["flow", "host", "dir", "what", "sent", "lost\n%", "delay min\nms", "mean\nms", "p95\nms", "jitter\nms"];
 
 /// For videos: what the viewer saw.
-const VIDEO_HEADS: [&str; 8] =
-    ["video", "host", "dir", "bit rate\nMb/s", "chunks", "switches", "stalls", "stalled\ns"];
+const VIDEO_HEADS: [&str; 8] = ["video", "host", "dir", "bit rate\nMb/s", "chunks", "switches", "stalls", "stalled\ns"];
 
 /// The same over all such flows of a case.
 const CASE_MESSAGE_HEADS: [&str; 6] =

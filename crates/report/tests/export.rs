@@ -73,7 +73,9 @@ fn tables_have_a_line_for_each_flow_and_sample_with_the_names_of_the_results() {
     assert_eq!(heads.iter().take(4).collect::<Vec<_>>(), ["id", "host", "direction", "kind"]);
     let rows: Vec<csv::StringRecord> = flows.records().map(|row| row.expect("a row")).collect();
     let cell = |row: usize, head: &str| {
-        rows[row].get(heads.iter().position(|name| name == head).unwrap_or_else(|| panic!("no {head}"))).expect("a cell")
+        rows[row]
+            .get(heads.iter().position(|name| name == head).unwrap_or_else(|| panic!("no {head}")))
+            .expect("a cell")
     };
     assert_eq!(rows.len(), 4);
     assert_eq!((cell(1, "direction"), cell(1, "goodput_mbps")), ("down", "2.0"));
@@ -106,7 +108,8 @@ fn flents_file_has_a_stream_for_each_flow_and_their_sums() {
         let values = results.get(name).and_then(Value::as_array).unwrap_or_else(|| panic!("no {name} in {results:?}"));
         assert!(values.len() == 50 && values.iter().all(|at| at == &json!(value)), "{name}: {values:?}");
     }
-    for key in ["NAME", "TITLE", "TIME", "T0", "LENGTH", "TOTAL_LENGTH", "STEP_SIZE", "TEST_PARAMETERS", "SERIES_META"] {
+    for key in ["NAME", "TITLE", "TIME", "T0", "LENGTH", "TOTAL_LENGTH", "STEP_SIZE", "TEST_PARAMETERS", "SERIES_META"]
+    {
         assert!(!flent["metadata"][key].is_null(), "{key}");
     }
     assert_eq!(flent["raw_values"]["Ping (ms)::flow 2 (laptop-1)"][1], json!({ "t": 0.2, "val": 30.0 }));

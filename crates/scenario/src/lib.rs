@@ -38,9 +38,9 @@ pub use lasthop_keys::{
 pub use memory::MemoryEstimate;
 pub use notes::{LateChange, ShortWarmup, short_warmups};
 pub use result::{
-    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Distribution, FlowResult, HostPolicyResult,
-    HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS, PoliciesResult, RunResult,
-    SCHEMA_VERSION, StateShares, StationResult, VideoResult,
+    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Distribution, FlowResult,
+    HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
+    PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult, VideoResult,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario, ineffective_keys};

@@ -99,7 +99,7 @@ pub enum TrafficKind {
         ladder: Ladder,
         /// Length of a chunk; above 0.
         chunk: Span,
-        /// The most that the player has in its buffer, at least two chunks.
+        /// The most that the player has in its buffer, at least three chunks.
         buffer: Span,
         /// What the player asks with, at least 1 byte.
         request: Bytes,
@@ -203,9 +203,10 @@ impl TrafficKind {
             }
             Traffic::Video => {
                 let (chunk, buffer) = (keys.chunk_s.expect(GIVEN), keys.buffer_s.expect(GIVEN));
-                if buffer < chunk + chunk {
-                    let problem = format!("{} has no room for two chunks", buffer.as_secs_f64());
-                    let accepted = format!("a number from {}", (chunk + chunk).as_secs_f64());
+                let least = chunk + chunk + chunk;
+                if buffer < least {
+                    let problem = format!("{} has no room for three chunks", buffer.as_secs_f64());
+                    let accepted = format!("a number from {}", least.as_secs_f64());
                     return Err(document.error(&here.key(key!(FlowKeys, buffer_s)), problem, accepted));
                 }
                 let (ladder, request) = (keys.ladder_kbps.expect(GIVEN), request_bytes.expect(GIVEN));

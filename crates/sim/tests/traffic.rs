@@ -89,8 +89,8 @@ fn what_the_path_loses_is_counted_and_nothing_else() {
 #[test]
 fn a_ping_beside_uploads_says_how_long_their_queue_is() {
     let queue = |packets: &str| {
-        let more = ["hosts.0.flows.1.direction=up", packets];
-        let ping = run(WIRE, &[&["hosts.0.flows.0.kind=ping"][..], &more].concat()).pings.expect("pings");
+        let beside = format!("{WIRE}kind = \"ping\"\n[[hosts.flows]]\n");
+        let ping = run(&beside, &[packets]).pings.expect("pings");
         ping.round_trip_ms.expect("round trips").p95
     };
     let (short, long) = (queue("hosts.0.queue_packets=10"), queue("hosts.0.queue_packets=200"));

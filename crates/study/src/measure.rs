@@ -22,9 +22,9 @@ use crate::part::Part;
 use crate::problem::{Kind, Problem};
 use crate::search::Found;
 use lasthop_scenario::{
-    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction, FlowResult, HostPolicyResult,
-    HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, StateShares,
-    StationResult, VideoResult,
+    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction, FlowResult,
+    HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION,
+    StateShares, StationResult, VideoResult,
 };
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};

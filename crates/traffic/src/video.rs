@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Below r = 0.375 of the buffer it takes the lowest rate, from u = 0.9 of it on the highest: 90 s and 216 s of 240 s in
-//! \[huang14\]. With few chunks in the buffer u is where no further one has room.
+//! \[huang14\]. With few chunks in the buffer u is half a chunk below where the player asks for the next one: at that
+//! point itself, the rate would turn on an instant.
 //!
 //! Waiting for the first chunk counts as a stall. Otherwise a player that never gets a chunk would never stall.
 //!
@@ -94,7 +95,7 @@ impl Player {
         let highest = rates.len() - 1;
         let most_s = self.most.as_secs_f64();
         let reservoir_s = RESERVOIR * most_s;
-        let upper_s = (UPPER * most_s).min(most_s - self.chunk.as_secs_f64());
+        let upper_s = (UPPER * most_s).min(most_s - 1.5 * self.chunk.as_secs_f64());
         if buffered_s <= reservoir_s {
             return 0;
         }
@@ -132,12 +133,12 @@ impl Player {
         let overlaps: Vec<Span> = overlaps.filter(|overlap| !overlap.is_zero()).collect();
         let first = self.chunks.iter().position(|(at, _)| *at >= from).unwrap_or(self.chunks.len());
         let rates: Vec<usize> = self.chunks[first..].iter().map(|(_, rate)| *rate).collect();
-        let mbps = rates.iter().map(|rate| f64::from(self.ladder.kbps()[*rate]) / 1e3).sum::<f64>();
+        let kbps = rates.iter().map(|rate| u64::from(self.ladder.kbps()[*rate])).sum::<u64>();
         // The last one of the warm-up has a rate, too.
         let with_before = &self.chunks[first.saturating_sub(1)..];
         VideoResult {
             chunks: rates.len() as u64,
-            mean_bit_rate_mbps: (!rates.is_empty()).then(|| mbps / rates.len() as f64),
+            mean_bit_rate_mbps: (!rates.is_empty()).then(|| kbps as f64 / rates.len() as f64 / 1e3),
             switches: with_before.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64,
             stalls: overlaps.len() as u64,
             stalled_s: overlaps.into_iter().fold(Span::ZERO, |all, overlap| all + overlap).as_secs_f64(),
@@ -154,7 +155,7 @@ mod tests {
         Time::ZERO + Span::from_secs_f64(secs)
     }
 
-    /// Rates of 1 to 5 Mb/s, chunks of 4 s, a buffer of 40 s: the knees are at 15 and 36 s.
+    /// Rates of 1 to 5 Mb/s, chunks of 4 s, a buffer of 40 s: the knees are at 15 and 34 s.
     fn player() -> Player {
         let ladder = Ladder::new(&[1_000, 2_000, 3_000, 4_000, 5_000]).expect("a ladder");
         Player::new(ladder, Span::from_secs(4), Span::from_secs(40), Time::ZERO)
@@ -163,11 +164,11 @@ mod tests {
     #[test]
     fn the_bit_rate_follows_the_buffer_between_the_knees_and_keeps_to_the_rate_before() {
         let mut player = player();
-        // 1 + 4 · (B − 15) / 21 Mb/s: 1.95 at 20 s, 2.14 at 21 s, 4.81 at 35 s.
-        assert_eq!([15.0, 20.0, 21.0, 35.0, 36.0].map(|buffered| player.rate_at(buffered)), [0, 0, 1, 3, 4]);
+        // 1 + 4 · (B − 15) / 19 Mb/s: 1.95 at 19.5 s, 2.05 at 20 s, 4.79 at 33 s.
+        assert_eq!([15.0, 19.5, 20.0, 33.0, 34.0].map(|buffered| player.rate_at(buffered)), [0, 0, 1, 3, 4]);
         player.rate = 3;
-        // The next rate down from 4 is 3 Mb/s, on the line at 25.5 s. Above it the rate before stays.
-        assert_eq!([25.6, 25.4].map(|buffered| player.rate_at(buffered)), [3, 2]);
+        // The next rate down from 4 is 3 Mb/s, on the line at 24.5 s. Above it the rate before stays.
+        assert_eq!([24.6, 24.4].map(|buffered| player.rate_at(buffered)), [3, 2]);
         // A chunk of 4 s at 1 Mb/s.
         assert_eq!(player.choose(secs(0.0)), Bytes::new(500_000));
     }
@@ -189,7 +190,10 @@ mod tests {
     #[test]
     fn a_player_without_any_chunk_stalls_all_the_time() {
         let nothing = player().result(secs(5.0), secs(20.0));
-        assert_eq!((nothing.stalls, nothing.stalled_s, nothing.mean_bit_rate_mbps, nothing.startup_s), (1, 15.0, None, None));
+        assert_eq!(
+            (nothing.stalls, nothing.stalled_s, nothing.mean_bit_rate_mbps, nothing.startup_s),
+            (1, 15.0, None, None)
+        );
     }
 
     #[test]

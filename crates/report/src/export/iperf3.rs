@@ -37,9 +37,8 @@ pub fn iperf3(result: &RunResult, series: &Series) -> Value {
             "remote_port": if is_udp { port } else { SERVER_PORT },
         })
     });
-    let block_bytes = flows.first().map_or(0, |flow| {
-        if is_udp { datagram_bytes(result, flow) } else { segment_bytes(result, flow) }
-    });
+    let block_bytes =
+        flows.first().map_or(0, |flow| if is_udp { datagram_bytes(result, flow) } else { segment_bytes(result, flow) });
     let mut start = json!({
         "connected": connected.collect::<Vec<_>>(),
         "version": format!("lasthop {}", result.build.version),

@@ -11,6 +11,7 @@ pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge};
 
+use crate::traffic::Ladder;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
     Of, Presence, Preset, Problem, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers,
@@ -24,7 +25,6 @@ use lasthop_network::{
 use lasthop_policy::PolicySettings;
 use lasthop_tcp::{Recovery, RtoEstimator};
 use lasthop_units::{Bytes, Probability, Rate, Span};
-use crate::traffic::Ladder;
 use laws::ChosenLaw;
 use toml::{Table, Value};
 
@@ -469,21 +469,21 @@ keys! {
         /// *interactive* Mean time from one message to the next in milliseconds; exponential. *ping* Time from one to the next, always
         /// the same.
         gap_ms: Span =
-            milliseconds(1e-3, 86_400_000.0), derived("1000; 200 with \"ping\"", usual_gap), when is("kind", ["interactive", "ping"]);
+            milliseconds(1e-3, 86_400_000.0), by_kind(usual_gap_ms), when is("kind", ["interactive", "ping"]);
         /// *ping, constant, saturated* Size of each IP packet in bytes, its 28 bytes of headers included: at least 44, with "saturated"
         /// 28. 2296 is what an 802.11 frame can carry.
         packet_bytes: Bytes =
             bytes(28, 2_296),
-            derived("1500; 84 with \"ping\"; 200 with \"constant\"", usual_packet),
+            by_kind(usual_packet_bytes),
             when is("kind", ["ping", "constant", "saturated"]);
         /// *constant* Rate of these packets in Mb/s: 0.08 is a call, 50 packets of 200 bytes in a second.
         rate_mbps: Option<Rate> =
-            mbps(0.001, 10_000.0), by_word(key!(FlowKeys, kind), [("constant", 0.08)]), when is("kind", ["constant"]);
+            mbps(0.001, 10_000.0), derived("0.08 with \"constant\"", usual_rate), when is("kind", ["constant"]);
         /// *video* The bit rates that the video is there in, in kb/s, ascending: up to 16.
-        ladder_kbps: Option<Ladder> = ladder(), derived("*video*: those of the guide", usual_ladder), when is("kind", ["video"]);
+        ladder_kbps: Option<Ladder> = ladder(), derived("with \"video\" ten, [below](#the-player-of-a-video)", usual_ladder), when is("kind", ["video"]);
         /// *video* Length of a chunk in seconds.
         chunk_s: Option<Span> = seconds(0.1, 60.0), by_word(key!(FlowKeys, kind), [("video", 4.0)]), when is("kind", ["video"]);
-        /// *video* How many seconds the player has in its buffer at most; at least two chunks.
+        /// *video* How many seconds the player has in its buffer at most; at least three chunks.
         buffer_s: Option<Span> = seconds(0.2, 3_600.0), by_word(key!(FlowKeys, kind), [("video", 30.0)]), when is("kind", ["video"]);
     }
 }
@@ -620,20 +620,31 @@ fn retry_limit() -> Preset {
     by_word(key!(AccessKeys, rate_control), RateControl::ALL.map(|control| (control.as_str(), limit(control))))
 }
 
-/// The time between two messages that goes with the kind.
-fn usual_gap(flows: &Table) -> Option<Value> {
-    // As flent's.
-    Some(Value::Float(if word(flows, key!(FlowKeys, kind)) == Some("ping") { 200.0 } else { 1_000.0 }))
+/// A default for each kind of traffic.
+fn by_kind<T: Into<Preset>>(usual: fn(Traffic) -> T) -> Preset {
+    Preset::ByWord(
+        key!(FlowKeys, kind),
+        Traffic::WORDS.iter().map(|(word, kind)| (*word, usual(*kind).into())).collect(),
+    )
 }
 
-/// The packets that go with the kind: as of ping(8), and as of G.711 over RTP in 20 ms.
-fn usual_packet(flows: &Table) -> Option<Value> {
-    let bytes = match word(flows, key!(FlowKeys, kind)) {
-        Some("ping") => 84,
-        Some("constant") => 200,
+/// The time between two messages; of pings as flent's.
+fn usual_gap_ms(kind: Traffic) -> f64 {
+    if kind == Traffic::Ping { 200.0 } else { 1_000.0 }
+}
+
+/// As of ping(8), and as of G.711 over RTP in 20 ms.
+fn usual_packet_bytes(kind: Traffic) -> i64 {
+    match kind {
+        Traffic::Ping => 84,
+        Traffic::Constant => 200,
         _ => 1_500,
-    };
-    Some(Value::Integer(bytes))
+    }
+}
+
+/// A call: 50 packets of 200 bytes in a second.
+fn usual_rate(flows: &Table) -> Option<Value> {
+    (word(flows, key!(FlowKeys, kind)) == Some("constant")).then_some(Value::Float(0.08))
 }
 
 /// The bit rates of a video.
@@ -644,7 +655,8 @@ fn usual_ladder(flows: &Table) -> Option<Value> {
 
 fn ladder() -> Takes<Ladder> {
     integers::<u32>(1, 1_000_000).and_then(|rates| {
-        Ladder::new(&rates).ok_or_else(|| Problem::new(format!("{rates:?} is no ladder"), "1 to 16 bit rates in kb/s, ascending"))
+        Ladder::new(&rates)
+            .ok_or_else(|| Problem::new(format!("{rates:?} is no ladder"), "1 to 16 bit rates in kb/s, ascending"))
     })
 }
 
