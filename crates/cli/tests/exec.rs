@@ -165,3 +165,82 @@ fn a_signal_reaches_the_command_and_is_in_the_exit_code() {
     assert_eq!(output.status.code(), Some(128 + 15), "{output:?}");
     assert!(text(&output.stderr).contains("aggregate goodput"), "the run has a report all the same: {output:?}");
 }
+
+/// Python that uploads to the server for so many seconds, over TCP or UDP.
+fn upload(kind: &str, seconds: u32) -> String {
+    format!(
+        r#"
+import os, socket, time
+sender = socket.socket(socket.AF_INET, socket.{kind})
+sender.connect((os.environ["LASTHOP_SERVER"], 5000))
+end = time.monotonic() + {seconds}
+block = bytes(1400 if "{kind}" == "SOCK_DGRAM" else 65536)
+while time.monotonic() < end:
+    try:
+        sender.send(block)
+    except ConnectionRefusedError:
+        pass
+"#
+    )
+}
+
+#[test]
+fn a_guest_of_today_fills_aggregates_as_the_scenarios_own_flows_do() {
+    if !can_run() {
+        return;
+    }
+    let sink = r#"python3 -c '
+import socket, threading
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(("", 5000))
+def discard(receive):
+    while receive(1 << 20): pass
+threading.Thread(target=discard, args=(datagrams.recv,), daemon=True).start()
+with socket.create_server(("", 5000)) as server:
+    while True:
+        discard(server.accept()[0].recv)'"#;
+    let folder = Folder::new();
+    let options = ["--host", "laptop-1", "--server", sink, "--json", "--set", "hosts.0.era=modern"];
+    for kind in ["SOCK_STREAM", "SOCK_DGRAM"] {
+        let output = folder.run(&options, &["python3", "-c", &upload(kind, 4)]);
+        let station = &result(&output).access.stations[0];
+        // with two packets of TCP at a time they are of four frames
+        assert!(station.up_aggregate_frames.is_some_and(|frames| frames > 8.0), "{kind}: {station:?}");
+    }
+}
+
+#[test]
+fn a_shell_that_had_the_terminal_gives_it_back() {
+    if !can_run() {
+        return;
+    }
+    // A shell with jobs of its own, in a terminal that the reader behind it needs again.
+    let script = r#"
+import os, pty, sys
+command = sys.argv[1:]
+child, terminal = pty.fork()
+if child == 0:
+    os.execvp("sh", ["sh", "-c", '"$@" && read line && echo "read $line"', "sh", *command])
+os.write(terminal, b"")
+said = b""
+while b"the shell ran" not in said:
+    said += os.read(terminal, 4096)
+os.write(terminal, b"exit\n")
+while b"aggregate goodput" not in said:
+    said += os.read(terminal, 4096)
+os.write(terminal, b"again\n")
+try:
+    while chunk := os.read(terminal, 4096):
+        said += chunk
+except OSError:
+    pass
+print(said.decode(errors="replace"), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+    let folder = Folder::new();
+    let shell =
+        folder.exec(&[], &["bash", "--norc", "-i", "-c", "set -m; sh -c true; echo the shell ran; bash --norc -i"]);
+    let mut python = Command::new("timeout");
+    python.args(["60", "python3", "-c", script]).arg(shell.get_program()).args(shell.get_args());
+    let output = python.output().expect("python3");
+    assert!(text(&output.stdout).contains("read again"), "{output:?}");
+}

@@ -52,6 +52,7 @@ pub(crate) struct Station {
     queued_bytes: AtomicU64,
     passed_bytes: AtomicU64,
     permitted_bytes: AtomicU64,
+    permitted_guest_bytes: AtomicU64,
 }
 
 impl Station {
@@ -70,6 +71,11 @@ impl Station {
         self.permitted_bytes.store(bytes.get(), Ordering::Relaxed);
     }
 
+    /// Called for a guest: what all senders there may have queued, the scenario's own among them.
+    pub(crate) fn permit_guest(&self, bytes: Bytes) {
+        self.permitted_guest_bytes.store(bytes.get(), Ordering::Relaxed);
+    }
+
     /// Called by the loop: the bytes waiting, and those taken from the device since the start.
     pub(crate) fn report(&self, queued: u64, passed: u64) {
         self.queued_bytes.store(queued, Ordering::Relaxed);
@@ -79,9 +85,10 @@ impl Station {
     /// The bytes missing in the model, and those taken from the device. Two packets of TCP are permitted at least, of
     /// `least` bytes each. With one the queue would be empty until the next tick.
     fn room(&self, least: u64) -> (u64, u64) {
-        let [queued, passed, permitted] =
-            [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
-        (permitted.max(2 * least).saturating_sub(queued), passed)
+        let [queued, passed, permitted, of_guest] =
+            [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes, &self.permitted_guest_bytes]
+                .map(|bytes| bytes.load(Ordering::Relaxed));
+        (permitted.max(of_guest).max(2 * least).saturating_sub(queued), passed)
     }
 }
 
