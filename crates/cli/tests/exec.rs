@@ -21,7 +21,7 @@ rtt_ms = 20
 [[hosts]]
 name = "laptop"
 count = 2
-flows = [{ start_s = 590 }]
+flows = []
 [[hosts]]
 name = "camera"
 "#;
@@ -76,17 +76,28 @@ import os, socket
 for name, family in [("server", socket.AF_INET), ("server-8", socket.AF_INET6)]:
     with socket.create_connection(socket.getaddrinfo(name, 80, family)[0][4][:2], timeout=30) as peer:
         print(family.name, peer.recv(100).decode())
+# an answer from another address does not come through a connected socket
+datagrams = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+datagrams.connect((os.environ["LASTHOP_SERVER6"], 80))
+datagrams.settimeout(30)
+datagrams.send(b"ping")
+print(datagrams.recv(100).decode())
 print(os.environ["LASTHOP_HOST"], os.environ["LASTHOP_SERVER"], os.environ["LASTHOP_SERVER6"])
 raise SystemExit(7)
 "#;
     let server = r#"python3 -c '
-import socket
+import socket, threading
+datagrams = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+datagrams.bind(("::", 80))
+def answer():
+    while True: datagrams.sendto(b"pong", datagrams.recvfrom(100)[1])
+threading.Thread(target=answer, daemon=True).start()
 with socket.create_server(("::", 80), family=socket.AF_INET6, dualstack_ipv6=True) as server:
     while True:
         server.accept()[0].sendall(b"hello")'"#;
     let folder = Folder::new();
     let output = folder.run(&["--host", "laptop-2", "--server", server], &["python3", "-c", script]);
-    let expected = "AF_INET hello\nAF_INET6 hello\nlaptop-2 10.79.0.1 fd79::1\n";
+    let expected = "AF_INET hello\nAF_INET6 hello\npong\nlaptop-2 10.79.0.1 fd79::1\n";
     assert_eq!((text(&output.stdout).as_str(), output.status.code()), (expected, Some(7)), "{output:?}");
     assert!(text(&output.stderr).contains("aggregate goodput"), "{output:?}");
 }

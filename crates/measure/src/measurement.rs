@@ -314,7 +314,8 @@ fn is_always_busy(flow: &FlowSpec, from: Time, until: Time, all_read: bool) -> b
 
 /// Sets the figures that follow from all connections: goodput and RTTs of all, fairness of those that were always busy.
 pub fn summarise(result: &mut RunResult, rtt_samples_ms: &[f64]) {
-    result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
+    // A sum of none is -0.
+    result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).fold(0.0, |sum, more| sum + more);
     let busy = result.flows.iter().filter(|flow| flow.always_busy);
     let goodputs: Vec<f64> = busy.map(|flow| flow.goodput_mbps).collect();
     result.fairness_flows = u32::try_from(goodputs.len()).unwrap_or(u32::MAX);
