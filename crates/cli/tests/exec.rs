@@ -256,3 +256,66 @@ print(said.decode(errors="replace"), os.waitstatus_to_exitcode(os.waitpid(child,
     let output = python.output().expect("python3");
     assert!(text(&output.stdout).contains("read again"), "{output:?}");
 }
+
+#[test]
+fn a_capture_of_kernel_hosts_has_what_the_result_counts() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.0.path().join("run.pcapng").display().to_string();
+    let scenario = folder.0.path().join("quiet.toml").display().to_string();
+    let settings = ["warmup_s=0", "duration_s=4", "access.queue_packets=10", "access.frame_error_rate=0.1"];
+    let mut run = lasthop(&["run", &scenario, "--hosts", "kernel", "--json", "--pcap", &file, "--snaplen", "96"]);
+    settings.iter().for_each(|setting| _ = run.args(["--set", setting]));
+    // three that upload, so that they collide
+    run.args(["--set", "hosts.1.count=3"]);
+    let result = result(&run.output().expect("the command starts"));
+    // Reads the blocks of a pcapng file: an interface's name, a packet's time, its bytes and its comment.
+    let script = r#"
+import collections, struct, sys
+file = open(sys.argv[1], "rb").read()
+at, names, counts, collided = 0, [], collections.Counter(), set()
+def option(at, end, code):
+    while at < end:
+        kind, length = struct.unpack_from("<HH", file, at)
+        if kind == code:
+            return file[at + 4 : at + 4 + length].decode()
+        at += 4 + (length + 3 & ~3)
+    return ""
+while at < len(file):
+    kind, length = struct.unpack_from("<II", file, at)
+    assert struct.unpack_from("<I", file, at + length - 4)[0] == length
+    if kind == 1:
+        names.append(option(at + 16, at + length - 4, 2))
+    if kind == 6:
+        number, high, low, kept, size = struct.unpack_from("<5I", file, at + 8)
+        packet, said = file[at + 28 : at + 28 + kept], option(at + 28 + (kept + 3 & ~3), at + length - 4, 1)
+        assert kept <= 96, kept
+        name = names[number]
+        if name == "air":
+            radio = struct.unpack_from("<H", packet, 2)[0]
+            counts["retries"] += packet[radio] & 0x0C == 8 and packet[radio + 1] & 8 > 0
+            if said.startswith("collision"):
+                collided.add((high, low))
+        elif name == "lost":
+            counts["drops"] += said.startswith("lost: queue full at access_point")
+            counts["given up"] += said.startswith(("lost: retry limit", "lost: too late"))
+        else:
+            counts[name] += packet[0] == 0x45
+    at += length
+print(counts["retries"], len(collided), counts["drops"], counts["given up"])
+print(*(counts[name] for name in ["host-2", "host-0"]))
+"#;
+    let output = Command::new("python3").args(["-c", script, &file]).output().expect("python3");
+    let said = text(&output.stdout);
+    let access = &result.access;
+    let counted = [access.retries, access.collisions, access.downlink_drops, access.retry_drops];
+    let expected = counted.map(|count| count.to_string()).join(" ");
+    let (counts, packets) = said.split_once('\n').expect("two lines");
+    assert_eq!(counts, expected, "{output:?}");
+    assert!(access.retries > 0 && access.collisions > 0 && access.downlink_drops > 0, "{access:?}");
+    let of_camera: Option<u64> = packets.split(' ').next().and_then(|count| count.parse().ok());
+    let sent = result.flows[0].goodput_mbps * 1e6 / 8.0 * result.duration_s / 1448.0;
+    assert!(of_camera.is_some_and(|count| count as f64 >= sent) && packets.trim().ends_with(" 0"), "{packets} {sent}");
+}
