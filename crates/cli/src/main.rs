@@ -8,6 +8,7 @@ mod agent;
 mod built_in;
 mod doctor;
 mod exec;
+mod export;
 mod generate;
 mod key;
 mod laws;
@@ -69,6 +70,8 @@ enum Command {
     ExecInside(exec::InsideArguments),
     /// Run a study: a figure of a paper, and which of its claims hold
     Study(study::StudyArguments),
+    /// Write a run in the format of another tool: CSV, flent, iperf3
+    Export(export::ExportArguments),
     /// List and print the scenarios that are built in
     Scenarios(built_in::ScenariosArguments),
     /// Observe this host's connections, and bound their windows when the access point is congested
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::run(&arguments),
         Command::ExecInside(arguments) => exec::inside(&arguments),
         Command::Study(arguments) => study::study(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),

@@ -55,8 +55,10 @@ use internet::Internet;
 use iperf3::Iperf3;
 use lasthop_capture::Capture;
 use lasthop_laws::LawName;
+use lasthop_network::random::Streams;
 use lasthop_network::{Network, Topology};
-use lasthop_scenario::{Build, Direction, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_scenario::{Build, Era, FlowSpec, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_traffic::Application;
 use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
 use leftovers::Netns;
@@ -186,7 +188,7 @@ fn run_in_steps(
     let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
         return Ok(None);
     };
-    let plans = flow_plans(&specs, &servers, &laws, config.aggregates());
+    let plans = flow_plans(scenario.seed, &specs, &servers, &laws, config.aggregates());
     let flows = Flows::prepare(options.traffic, plans, &hosts)?;
     let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
@@ -362,9 +364,16 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             return Some((format!("hosts[{block}].last_link"), what.to_owned()));
         }
         for (number, flow) in host.flows.iter().enumerate() {
-            if !matches!(flow.kind, TrafficKind::Bulk { .. }) {
-                let key = format!("hosts[{block}].flows[{number}].kind");
-                return Some((key, format!("\"{}\"", flow.kind.as_str())));
+            let key = |key: &str| format!("hosts[{block}].flows[{number}].{key}");
+            match flow.kind {
+                TrafficKind::Saturated { .. } => return Some((key("kind"), format!("\"{}\"", flow.kind.as_str()))),
+                TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. }
+                    if packet.get() > tun::MTU as u64 =>
+                {
+                    let what = format!("packets of {} bytes (accepted: up to {})", packet.get(), tun::MTU);
+                    return Some((key("packet_bytes"), what));
+                }
+                _ => {}
             }
         }
     }
@@ -373,7 +382,7 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
 
 /// The flows of a run, from either source.
 enum Flows<'a> {
-    Own(Traffic),
+    Own(Traffic<'a>),
     Iperf3(Iperf3<'a>),
 }
 
@@ -405,27 +414,19 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Co
     config
 }
 
-fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
-    let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
-    let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| FlowPlan {
-        host: host.index,
+fn flow_plans(seed: u64, specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
+    let streams = Streams::new(seed);
+    let flows =
+        specs.iter().flat_map(|host| host.flows.iter().enumerate().map(move |(number, flow)| (host, number, flow)));
+    let plan = |((host, number, flow), &server): ((&HostSpec, usize, &FlowSpec), &u16)| FlowPlan {
+        spec: flow.clone(),
+        application: Application::new(flow, streams.stream(&format!("traffic/host-{}/flow-{number}", host.index))),
         server,
-        direction: flow.direction,
-        sender: match flow.direction {
-            Direction::Up => usize::from(host.index),
-            Direction::Down => specs.len() + usize::from(server),
-        },
-        dscp: flow.dscp,
+        ends: [usize::from(host.index), specs.len() + usize::from(server)],
         congestion_control: laws.name(&host.kind).to_owned(),
         hears: laws::hears(&host.kind).is_some(),
         options: hosts::stack_of(&host.kind).sockets,
         over_aggregates: aggregates,
-        start: flow.start,
-        stop: flow.stop,
-        transfer: match flow.kind {
-            TrafficKind::Bulk { transfer } => transfer,
-            other => unreachable!("a scenario with traffic of the kind {} is refused", other.as_str()),
-        },
     };
     flows.zip(&servers.of_flow).map(plan).collect()
 }
@@ -513,7 +514,10 @@ mod tests {
     #[test]
     fn what_only_simulated_hosts_can_do_is_refused_by_its_key() {
         for (line, said) in [
-            ("kind = \"on-off\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"on-off\""),
+            (
+                "kind = \"ping\"\npacket_bytes = 2000",
+                "hosts[1].flows[1].packet_bytes: kernel hosts cannot run packets of 2000 bytes",
+            ),
             ("kind = \"saturated\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"saturated\""),
         ] {
             assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);

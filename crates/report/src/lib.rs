@@ -1,18 +1,20 @@
 //! Figures, tables and series files, made only from results.
 //!
 //! - [`write_run`] writes one run to a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
-//!   `figures/*.svg` and one self-contained `report.html`.
+//!   `datagrams.parquet`, `figures/*.svg` and one self-contained `report.html`.
 //! - [`write_comparison`] writes several runs: `comparison.json`, the figures that compare them, `report.html`, and
 //!   each run as above in `cases/`.
 //! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.
 //! - [`run_files`], [`comparison_files`] and [`study_files`] list the possible files in advance.
 //! - [`read_run`] and [`read_comparison`] read such a folder, so that figures can be remade without a run.
+//! - [`export`]: a run in the formats of other tools.
 //! - [`palette`]: the labels, colours and markers of these figures.
 //! - [`tables`]: the same figures as text for the terminal.
 //!
 //! *What it leaves out*: figures over several runs of a case, except the headline figures. The others show the first
 //! seed, and their captions say so.
 
+pub mod export;
 pub mod palette;
 pub mod series_file;
 pub mod tables;
@@ -50,7 +52,8 @@ pub const SCENARIO_FILE: &str = "scenario.toml";
 
 /// The files that [`write_run`] may write, relative to its folder.
 pub fn run_files() -> Vec<String> {
-    let files = [RESULT_FILE, SCENARIO_FILE, series_file::FLOWS_FILE, series_file::QUEUES_FILE, REPORT_FILE];
+    use series_file::{DATAGRAMS_FILE, FLOWS_FILE, QUEUES_FILE};
+    let files = [RESULT_FILE, SCENARIO_FILE, FLOWS_FILE, QUEUES_FILE, DATAGRAMS_FILE, REPORT_FILE];
     files.map(str::to_owned).into_iter().chain(figures::OF_RUN.iter().map(|name| figure_file(name))).collect()
 }
 

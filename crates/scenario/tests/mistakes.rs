@@ -149,6 +149,10 @@ fn transfers_need_their_size() {
 #[test]
 fn traffic_that_cannot_be_is_refused() {
     for (with, said) in [
+        ("kind = \"ping\", packet_bytes = 43", "packet_bytes: 43 is too small: each packet carries its number"),
+        ("kind = \"video\", buffer_s = 7", "buffer_s: 7 has no room for two chunks; accepted: a number from 8"),
+        ("kind = \"video\", ladder_kbps = [3, 2]", "ladder_kbps: [3, 2] is no ladder; accepted: 1 to 16 bit rates"),
+        ("kind = \"video\", ladder_kbps = []", "ladder_kbps: [] is no ladder"),
         ("kind = \"ftp\"", "kind: \"ftp\" is not one of the words; accepted: \"bulk\", \"on-off\""),
         ("kind = \"on_off\"", "did you mean \"on-off\"?"),
         ("gap_ms = 0", "gap_ms: 0 is out of range"),

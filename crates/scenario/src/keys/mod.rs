@@ -11,6 +11,7 @@ pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge};
 
+use crate::traffic::Ladder;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
     Of, Presence, Preset, Problem, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers,
@@ -436,8 +437,8 @@ keys! {
     pub(crate) struct FlowKeys {
         /// Who sends the data: the host ("up") or its server ("down").
         direction: Direction = choice(Direction::WORDS), "up";
-        /// What the application sends: as much as goes; as much as goes, by turns with nothing; small messages as of a person who
-        /// types; transfers, each over a new connection; or UDP that keeps its sender's queue full. Kernel hosts run "bulk" only.
+        /// What the application sends ([kinds](#kinds)). Over TCP: "bulk", "on-off", "interactive", "transfers" and "video"; over UDP:
+        /// "ping", "constant" and "saturated". Kernel hosts run all but "saturated".
         kind: Traffic = choice(Traffic::WORDS), "bulk";
         /// *links* The node of the server at the other end; must be given there. `#` is the number of the host within the block,
         /// from 1.
@@ -459,12 +460,31 @@ keys! {
         on_s: Span = seconds(1e-6, 86_400.0), 1.0, when is("kind", ["on-off"]);
         /// *on-off, transfers* Mean length of a while without, in seconds; exponential.
         off_s: Span = seconds(0.0, 86_400.0), 1.0, when is("kind", ["on-off", "transfers"]);
+        /// *transfers* The receiver asks for each transfer with so many bytes, and the sender answers; without it, the sender begins by
+        /// itself. *video* The same for each chunk; always.
+        request_bytes: Option<Bytes> =
+            bytes(1, 65_536), by_word(key!(FlowKeys, kind), [("video", 400)]), when is("kind", ["transfers", "video"]);
         /// *interactive* Bytes that the application writes at once.
         message_bytes: Bytes = bytes(1, 1_000_000), 100, when is("kind", ["interactive"]);
-        /// *interactive* Mean time from one message to the next in milliseconds; exponential.
-        gap_ms: Span = milliseconds(1e-3, 86_400_000.0), 1_000.0, when is("kind", ["interactive"]);
-        /// *saturated* Size of each IP packet in bytes, its 28 bytes of headers included; 2296 is what an 802.11 frame can carry.
-        packet_bytes: Bytes = bytes(28, 2_296), 1_500, when is("kind", ["saturated"]);
+        /// *interactive* Mean time from one message to the next in milliseconds; exponential. *ping* Time from one to the next, always
+        /// the same.
+        gap_ms: Span =
+            milliseconds(1e-3, 86_400_000.0), derived("1000; 200 with \"ping\"", usual_gap), when is("kind", ["interactive", "ping"]);
+        /// *ping, constant, saturated* Size of each IP packet in bytes, its 28 bytes of headers included: at least 44, with "saturated"
+        /// 28. 2296 is what an 802.11 frame can carry.
+        packet_bytes: Bytes =
+            bytes(28, 2_296),
+            derived("1500; 84 with \"ping\"; 200 with \"constant\"", usual_packet),
+            when is("kind", ["ping", "constant", "saturated"]);
+        /// *constant* Rate of these packets in Mb/s: 0.08 is a call, 50 packets of 200 bytes in a second.
+        rate_mbps: Option<Rate> =
+            mbps(0.001, 10_000.0), by_word(key!(FlowKeys, kind), [("constant", 0.08)]), when is("kind", ["constant"]);
+        /// *video* The bit rates that the video is there in, in kb/s, ascending: up to 16.
+        ladder_kbps: Option<Ladder> = ladder(), derived("*video*: those of the guide", usual_ladder), when is("kind", ["video"]);
+        /// *video* Length of a chunk in seconds.
+        chunk_s: Option<Span> = seconds(0.1, 60.0), by_word(key!(FlowKeys, kind), [("video", 4.0)]), when is("kind", ["video"]);
+        /// *video* How many seconds the player has in its buffer at most; at least two chunks.
+        buffer_s: Option<Span> = seconds(0.2, 3_600.0), by_word(key!(FlowKeys, kind), [("video", 30.0)]), when is("kind", ["video"]);
     }
 }
 
@@ -496,6 +516,9 @@ words! {
         OnOff = "on-off",
         Interactive = "interactive",
         Transfers = "transfers",
+        Ping = "ping",
+        Constant = "constant",
+        Video = "video",
         Saturated = "saturated",
     }
 }
@@ -595,6 +618,35 @@ fn is_at_2_4_ghz(access: &Table) -> bool {
 fn retry_limit() -> Preset {
     let limit = |control| if control == RateControl::MinstrelHt { 30 } else { 7 };
     by_word(key!(AccessKeys, rate_control), RateControl::ALL.map(|control| (control.as_str(), limit(control))))
+}
+
+/// The time between two messages that goes with the kind.
+fn usual_gap(flows: &Table) -> Option<Value> {
+    // As flent's.
+    Some(Value::Float(if word(flows, key!(FlowKeys, kind)) == Some("ping") { 200.0 } else { 1_000.0 }))
+}
+
+/// The packets that go with the kind: as of ping(8), and as of G.711 over RTP in 20 ms.
+fn usual_packet(flows: &Table) -> Option<Value> {
+    let bytes = match word(flows, key!(FlowKeys, kind)) {
+        Some("ping") => 84,
+        Some("constant") => 200,
+        _ => 1_500,
+    };
+    Some(Value::Integer(bytes))
+}
+
+/// The bit rates of a video.
+fn usual_ladder(flows: &Table) -> Option<Value> {
+    let rates = || Ladder::USUAL_KBPS.map(|kbps| Value::Integer(kbps.into())).to_vec();
+    (word(flows, key!(FlowKeys, kind)) == Some("video")).then(|| Value::Array(rates()))
+}
+
+fn ladder() -> Takes<Ladder> {
+    integers::<u32>(1, 1_000_000).and_then(|rates| {
+        Ladder::new(&rates)
+            .ok_or_else(|| Problem::new(format!("{rates:?} is no ladder"), "1 to 16 bit rates in kb/s, ascending"))
+    })
 }
 
 /// The limit that goes with the discipline of the queue.
