@@ -6,11 +6,12 @@ use crate::error::{Doing, Error, Result};
 use crate::event_loop::Read;
 use crate::group::group;
 use crate::hearing::Hearing;
-use crate::host_tcp::{HostTcp, Loaded, Loader, SocketSample, StateChange};
+use crate::host_tcp::{HostTcp, Loaded, Loader, SocketSample, StateChange, flow_sample};
 use crate::interface::Interface;
 use crate::kernel_tcp;
 use crate::last_link::{LastLink, flow_sight};
 use crate::log_limit::LogLimit;
+use crate::metrics::Metrics;
 use crate::program::Asked;
 use crate::record::{
     Enabled, Event, FlowRecord, Joined, LinkReported, ProgramTotals, Ready, ReportCause, State, Tick, Totals,
@@ -24,7 +25,7 @@ use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
 use lasthop_policy::governor::{FlowSample, FlowTurn, Governor, Turn};
-use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName, PolicyState};
+use lasthop_policy::{FlowObservation, Nothing, Observation, Policy, PolicyName, PolicyState};
 use lasthop_units::{Rate, Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -66,6 +67,7 @@ pub(crate) struct Agent<'a> {
     socket_group: Option<u32>,
     watch: Option<WatchSocket>,
     meter: Meter,
+    metrics: Option<Metrics>,
     /// As of the last tick.
     glance: Glance,
     totals: Totals,
@@ -146,6 +148,7 @@ impl<'a> Agent<'a> {
             socket_group,
             watch: None,
             meter: Meter::default(),
+            metrics: None,
             glance: Glance::default(),
             totals: Totals::default(),
             decisions_log: LogLimit::new(20, Span::from_secs(10)),
@@ -159,6 +162,7 @@ impl<'a> Agent<'a> {
         agent.hearing.refresh(now, Some(&agent.interface));
         agent.say_ready();
         agent.look_at_link(now, true);
+        agent.metrics = Metrics::start(&config.metrics, agent.status(now));
         Ok(agent)
     }
 
@@ -415,6 +419,10 @@ impl<'a> Agent<'a> {
     }
 
     fn on_trouble(&mut self, now: Time, error: &Error) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.on_failed();
+        }
+        self.show_metrics(now);
         if let Some(more) = self.trouble_log.may_say(now) {
             warn!("nothing was renewed at this tick, so bounds lapse with their lease: {}{more}", error.in_a_line());
         }
@@ -430,6 +438,7 @@ impl<'a> Agent<'a> {
                 self.report = Report::default();
                 self.glance = Glance::default();
                 self.tell_watchers(now, None, &Neighbourhood::default());
+                self.show_metrics(now);
                 return nothing.map(|_| None);
             }
         };
@@ -505,6 +514,10 @@ impl<'a> Agent<'a> {
         let until = self.apply(now, &turn)?;
         self.log(now, &sockets, &turn);
         self.glance = self.glance_at(&sockets, &turn, &peers);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.on_flows(sockets.iter().zip(turn.flows.iter().map(|flow| flow.seen.busy)));
+        }
+        self.show_metrics(now);
         let is_watched = self.watch.as_mut().is_some_and(WatchSocket::is_read);
         if self.recorder.is_some() || is_watched {
             let tick = Tick {
@@ -550,6 +563,26 @@ impl<'a> Agent<'a> {
         if let Some(watch) = &mut self.watch {
             watch.write(&line);
         }
+    }
+
+    /// Hands this tick's state to the metrics.
+    fn show_metrics(&mut self, now: Time) {
+        if self.metrics.is_some() {
+            self.count();
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.show(self.status(now), self.totals.clone());
+        }
+    }
+
+    /// Brings the totals up to date.
+    fn count(&mut self) {
+        self.totals.bounds_changed = self.governor.counts().bounds_changed;
+        self.totals.flows_enabled = self.governor.counts().flows_enabled;
+        self.totals.beacons = self.hearing.beacons();
+        self.totals.rejected_by_cause =
+            self.hearing.rejections().iter().map(|(cause, count)| (cause.as_str().to_owned(), count)).collect();
+        self.totals.lines_left_out = self.recorder.as_ref().map_or(0, Recorder::left_out);
     }
 
     fn glance_at(&self, samples: &[SocketSample], turn: &Turn, peers: &Neighbourhood) -> Glance {
@@ -733,12 +766,7 @@ impl<'a> Agent<'a> {
         self.totals.last_link = self.last_link.as_mut().map(LastLink::totals);
         self.totals.program = self.asked.take().map(|asked| asked.totals());
         self.totals.sockets_restored = *restored.as_ref().unwrap_or(&0);
-        self.totals.bounds_changed = self.governor.counts().bounds_changed;
-        self.totals.flows_enabled = self.governor.counts().flows_enabled;
-        self.totals.beacons = self.hearing.beacons();
-        self.totals.rejected_by_cause =
-            self.hearing.rejections().iter().map(|(cause, count)| (cause.as_str().to_owned(), count)).collect();
-        self.totals.lines_left_out = self.recorder.as_ref().map_or(0, Recorder::left_out);
+        self.count();
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
             self.totals.cpu_s = seconds(usage.user_time()) + seconds(usage.system_time());
@@ -750,23 +778,6 @@ impl<'a> Agent<'a> {
         }
         restored.doing("cannot give every socket its own congestion control back")?;
         Ok(self.totals)
-    }
-}
-
-fn flow_sample(sample: &SocketSample) -> FlowSample {
-    FlowSample {
-        id: FlowId(sample.cookie),
-        srtt: sample.srtt,
-        min_rtt: sample.min_rtt,
-        newest_rtt: sample.newest_rtt,
-        mss_bytes: u32::try_from(sample.mss.get()).unwrap_or(0),
-        cwnd_segments: sample.cwnd_segments,
-        acked: sample.acked,
-        in_flight_segments: sample.in_flight_segments,
-        unsent: sample.unsent,
-        received: sample.received,
-        receive_rtt: sample.receive_rtt,
-        controllable: sample.controlled,
     }
 }
 

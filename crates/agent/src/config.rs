@@ -10,6 +10,7 @@ use lasthop_peers::beacon;
 use lasthop_policy::{PolicyName, PolicySettings, TICK};
 use lasthop_units::Span;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -57,6 +58,8 @@ keys! {
             beacon: BeaconConfig, Presence::Always;
             /// What servers are told of this host's own link.
             last_link: LastLinkConfig, Presence::Always;
+            /// What a monitoring system may read.
+            metrics: MetricsConfig, Presence::Always;
             /// What decides; where none is named, [`Config::POLICY`].
             policy: PolicySettings, Presence::Always;
         }
@@ -108,6 +111,35 @@ keys! {
         validity_s: u32 = integer(LastLinkConfig::LEAST_VALIDITY_S.into(), 32_768), 32;
         check is_about_something;
     }
+}
+
+keys! {
+    /// What a monitoring system may read: Prometheus, or what understands its formats.
+    #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+    pub struct MetricsConfig {
+        /// Serve metrics over HTTP, as http://ADDRESS:PORT/metrics, without a password; without it, not.
+        listen: Option<SocketAddr> = address(), Absent;
+        /// Write metrics to this file, named *.prom, every 10 s, for the textfile collector of node_exporter.
+        textfile: Option<PathBuf> = prom(), Absent;
+    }
+}
+
+fn address() -> Takes<SocketAddr> {
+    line(64).and_then(|text| match text.parse::<SocketAddr>() {
+        Ok(address) if address.port() > 0 => Ok(address),
+        _ => Err(Problem::new(
+            format!("\"{text}\" cannot be that"),
+            "an IP address and a port, such as \"127.0.0.1:29470\" or \"[::1]:29470\"",
+        )),
+    })
+}
+
+/// The collector reads no file of another name.
+fn prom() -> Takes<PathBuf> {
+    path().and_then(|path| match path.extension().is_some_and(|extension| extension == "prom") {
+        true => Ok(path),
+        false => Err(Problem::new(format!("\"{}\" has another ending", path.display()), "a file named *.prom")),
+    })
 }
 
 fn milliseconds(span: Span) -> Preset {
@@ -183,6 +215,12 @@ impl Default for BeaconConfig {
 }
 
 impl Default for LastLinkConfig {
+    fn default() -> Self {
+        Self::preset()
+    }
+}
+
+impl Default for MetricsConfig {
     fn default() -> Self {
         Self::preset()
     }

@@ -4,6 +4,8 @@ use crate::config::{Config, Mode};
 use crate::error::Result;
 use crate::interface::Interface;
 use lasthop_laws::bound::Bound;
+use lasthop_policy::FlowId;
+use lasthop_policy::governor::FlowSample;
 use lasthop_units::Span;
 
 pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
@@ -82,3 +84,21 @@ pub struct Loaded {
 /// Loads the programs for an interface at the start. It loads them again for a replaced interface, or for a
 /// configuration that needs other programs.
 pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> Result<Loaded> + 'a;
+
+/// What policies see of a socket.
+pub(crate) fn flow_sample(sample: &SocketSample) -> FlowSample {
+    FlowSample {
+        id: FlowId(sample.cookie),
+        srtt: sample.srtt,
+        min_rtt: sample.min_rtt,
+        newest_rtt: sample.newest_rtt,
+        mss_bytes: u32::try_from(sample.mss.get()).unwrap_or(0),
+        cwnd_segments: sample.cwnd_segments,
+        acked: sample.acked,
+        in_flight_segments: sample.in_flight_segments,
+        unsent: sample.unsent,
+        received: sample.received,
+        receive_rtt: sample.receive_rtt,
+        controllable: sample.controlled,
+    }
+}

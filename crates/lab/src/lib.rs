@@ -207,12 +207,23 @@ fn run_in_steps(
     let over = AtomicBool::new(false);
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
     let real_time = RealTime::new(network, &hosts, &stations, clock, shortest_sleep)?.showing(options.capture);
-    let (medium, traffic, valves, watched) = thread::scope(|scope| {
+    // A guest is on its host and on its server, the last.
+    let of_guest = guest.iter().flat_map(|guest| {
+        let sockets = hosts::stack_of(&specs[usize::from(guest.host)].kind).sockets;
+        [usize::from(guest.host), stations.len() - 1].map(|end| guest::queues::End {
+            namespace: &hosts.namespaces[end],
+            station: &stations[end],
+            sockets,
+        })
+    });
+    let of_guest: Vec<_> = of_guest.filter(|end| end.station.queues_in_model()).collect();
+    let (medium, traffic, valves, queues, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
         let valves = scope.spawn(|| ending(&over, || valves.run(&over)));
+        let queues = scope.spawn(|| ending(&over, || guest::queues::tell(&of_guest, &over)));
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, running.as_mut(), &over));
-        (joined(medium), joined(traffic), joined(valves), watched)
+        (joined(medium), joined(traffic), joined(valves), joined(queues), watched)
     });
     let agents = agents.stop(clock);
     let Watched { device_drops, links, ended } = watched?;
@@ -220,6 +231,7 @@ fn run_in_steps(
     drop(outside);
     let (medium, traffic) = (medium?, traffic?);
     valves?;
+    queues?;
     if !medium.complete && ended.is_none() {
         return Ok(None);
     }

@@ -55,6 +55,7 @@ pub(crate) struct Station {
     queued_bytes: AtomicU64,
     passed_bytes: AtomicU64,
     permitted_bytes: AtomicU64,
+    permitted_guest_bytes: AtomicU64,
     /// Datagrams of flows: sent by their sockets, and taken from the device, since the start.
     sent_datagram_bytes: AtomicU64,
     taken_datagram_bytes: AtomicU64,
@@ -76,6 +77,11 @@ impl Station {
         self.permitted_bytes.store(bytes.get(), Ordering::Relaxed);
     }
 
+    /// Called for a guest: what all senders there may have queued, the scenario's own among them.
+    pub(crate) fn permit_guest(&self, bytes: Bytes) {
+        self.permitted_guest_bytes.store(bytes.get(), Ordering::Relaxed);
+    }
+
     /// Called by the traffic: a flow's datagram of so many bytes was sent. No small queue holds it back.
     pub(crate) fn on_datagram(&self, bytes: u64) {
         self.sent_datagram_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -89,14 +95,15 @@ impl Station {
         self.taken_datagram_bytes.store(datagrams, Ordering::Relaxed);
     }
 
-    /// The bytes missing in the model with the datagrams before the bucket, and the bytes taken from the device. Two packets of TCP are permitted at least, of
-    /// `least` bytes each. With one the queue would be empty until the next tick.
+    /// The bytes missing in the model with the datagrams before the bucket, and the bytes taken from the device. Two
+    /// packets of TCP are permitted at least, of `least` bytes each. With one the queue would be empty until the next tick.
     fn room(&self, least: u64) -> (u64, u64) {
-        let [queued, passed, permitted] =
-            [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
+        let [queued, passed, permitted, of_guest] =
+            [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes, &self.permitted_guest_bytes]
+                .map(|bytes| bytes.load(Ordering::Relaxed));
         let [sent, taken] =
             [&self.sent_datagram_bytes, &self.taken_datagram_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
-        (permitted.max(2 * least).saturating_sub(queued) + sent.saturating_sub(taken), passed)
+        (permitted.max(of_guest).max(2 * least).saturating_sub(queued) + sent.saturating_sub(taken), passed)
     }
 }
 

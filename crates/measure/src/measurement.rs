@@ -384,7 +384,8 @@ fn videos(each: impl Iterator<Item = VideoResult>) -> Option<VideoResult> {
 
 /// Sets the figures that follow from all connections: goodput and RTTs of all, fairness of those that were always busy.
 pub fn summarise(result: &mut RunResult, rtt_samples_ms: &[f64]) {
-    result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
+    // A sum of none is -0.
+    result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).fold(0.0, |sum, more| sum + more);
     let busy = result.flows.iter().filter(|flow| flow.always_busy);
     let goodputs: Vec<f64> = busy.map(|flow| flow.goodput_mbps).collect();
     result.fairness_flows = u32::try_from(goodputs.len()).unwrap_or(u32::MAX);
