@@ -44,6 +44,8 @@
 //! | the program of the policy `external` is late | nothing is bounded at this tick |
 //! | it ends, hangs or writes nonsense | nothing is bounded until it decides in time again; it is started again after 1 s,
 //! then 2, 4, up to 60 s |
+//! | clients of the metrics are slow, or many | they wait or are closed; the loop waits for none of them |
+//! | the metrics' port is taken, or their file cannot be written | one warning, and everything else goes on |
 //! | nobody reads the log | lines are dropped and counted; nothing waits for them |
 //!
 //! # Modes

@@ -95,7 +95,7 @@ impl Metrics {
     pub(crate) fn on_flows<'f>(&mut self, flows: impl Iterator<Item = (&'f SocketSample, bool)>) {
         let mut counted = HashMap::with_capacity(self.counted.len());
         for (flow, busy) in flows {
-            let now = [flow.acked.get(), flow.received.get(), u64::from(flow.retransmits)];
+            let now = [flow.acked.get(), flow.received.get(), flow.retransmits];
             let before = self.counted.get(&flow.cookie).unwrap_or(&now);
             for ((count, now), before) in self.counts.traffic.iter_mut().zip(now).zip(before) {
                 *count += now.saturating_sub(*before);

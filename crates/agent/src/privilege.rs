@@ -23,7 +23,7 @@ pub(crate) fn drop_the_rest(config: &Config) -> Result<()> {
         .doing("cannot give up the rights that the agent does not need")
 }
 
-/// Has a thread that only writes keep none. Failing that it goes on.
+/// Has a thread that needs only what is open already, or everybody may open, keep none. Failing that it goes on.
 pub(crate) fn keep_none() {
     let _ = keep_only(Capabilities::NONE);
 }
