@@ -63,6 +63,7 @@ use leftovers::Netns;
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -120,6 +121,8 @@ pub struct Options<'a> {
     pub progress: &'a (dyn Fn(Span) + Sync),
     /// Shows all packets, if given; the medium's thread writes it.
     pub capture: Option<&'a Mutex<Capture>>,
+    /// A folder for the agents' records, if they are to be kept: HOST.jsonl each.
+    pub records: Option<&'a Path>,
 }
 
 /// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
@@ -183,7 +186,7 @@ fn run_in_steps(
     }
     let hosts = Hosts::new(scenario, &specs, &servers, guest_at)?;
     let outside = guest.map(|guest| Outside::open(guest, &hosts)).transpose()?;
-    let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
+    let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.records, options.stop)? else {
         return Ok(None);
     };
     let plans = flow_plans(&specs, &servers, &laws, config.aggregates());

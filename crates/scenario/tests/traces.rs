@@ -275,7 +275,7 @@ fn walk() -> Vec<u64> {
 
 /// The figures of docs/guide/trace.md.
 #[test]
-fn windows_of_a_trace_delay_packets_as_an_exact_replay_does_within_a_window() {
+fn windows_of_a_trace_delay_nearly_all_packets_as_an_exact_replay_does_within_a_third_of_a_window() {
     let times = walk();
     let trace: String = times.iter().map(|at| format!("{at}\n")).collect();
     let whole = times.len() as f64 * 12_000.0 / *times.last().expect("a time") as f64 / 1e3;
@@ -300,7 +300,12 @@ fn windows_of_a_trace_delay_packets_as_an_exact_replay_does_within_a_window() {
                 quantile(0.95),
                 quantile(1.0)
             );
-            assert!(quantile(1.0) <= f64::from(window_ms) * 1.1 + 5.0, "{} ms apart", quantile(1.0));
+            let window_ms = f64::from(window_ms);
+            assert!(quantile(0.95) <= 0.35 * window_ms, "{} ms apart", quantile(0.95));
+            // A slow packet that ends in a fast window takes time of it.
+            assert!(quantile(1.0) <= 5.0 * window_ms, "{} ms apart", quantile(1.0));
+            let (exact, ours) = (mean_delay(&exact), mean_delay(&ours));
+            assert!((ours / exact - 1.0).abs() <= if window_ms > 100.0 { 0.25 } else { 0.06 }, "{ours} and {exact} ms");
         }
     }
 }
