@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use lasthop_capture::Capture;
 use lasthop_network::{AccessConfig, Topology};
 use lasthop_scenario::{
-    Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series, Vary,
-    short_warmups,
+    AgentMode, Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series,
+    Vary, short_warmups,
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
 use std::fs::File;
@@ -188,6 +188,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if let Some(folder) = &arguments.records {
         if common.hosts != Habitat::Kernel {
             bail!("only agents on kernel hosts write records: --records needs --hosts kernel");
+        }
+        if scenario.hosts.iter().all(|block| block.kind.agent == AgentMode::Off) {
+            bail!("no host of this scenario has an agent that records: agent = \"observe\" gives it one");
         }
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }

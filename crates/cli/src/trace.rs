@@ -26,6 +26,8 @@ const LEAST_PEER_S: f64 = 2.0;
 const RATE_WINDOW_S: f64 = 5.0;
 /// A change of that rate by less is none.
 const SAME_RATE: f64 = 0.05;
+/// Where the direction with less had more than this part of the other, both count.
+const BOTH_WAYS: f64 = 0.1;
 /// Data in an IP packet of 1500 bytes, with timestamps.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 /// The gap between two writes of an application that sends at its own rate.
@@ -88,6 +90,12 @@ fn access_of(typed: &Path) -> Result<String> {
 }
 
 fn scenario_of(mut records: Vec<Record>, like: Option<String>) -> Result<String> {
+    for at in 1..records.len() {
+        let name = &records[at].name;
+        if records[..at].iter().any(|before| before.name == *name) {
+            records[at].name = format!("{}-{at}", name.chars().take(26).collect::<String>());
+        }
+    }
     let aligned = start_together(&mut records);
     let end_s = records.iter().filter_map(Record::last_growth_s).fold(0.0, f64::max);
     ensure!(end_s >= LEAST_S, "the connections of these records carried data for {end_s:.1} s: {LEAST_S} s are needed");
@@ -146,10 +154,19 @@ fn unknown_access(records: &[Record], end_s: f64) -> String {
     let excess =
         records.iter().flat_map(|record| record.flows.values()).map(Flow::highest_excess_us).max().unwrap_or(0);
     let packets = (excess as f64 * fastest / 12_000.0).round().clamp(10.0, 10_000.0);
+    let carried = |way: Way| -> f64 {
+        records.iter().flat_map(|record| record.flows.values()).map(|flow| flow.carried(way, end_s)).sum()
+    };
+    let (less, more) = (carried(Way::Up).min(carried(Way::Down)), carried(Way::Up).max(carried(Way::Down)));
+    let both = if less > BOTH_WAYS * more {
+        "# Both directions carried much, and one of these links is too fast: `--like` an access point would be nearer.\n"
+    } else {
+        ""
+    };
     format!(
         "# Nothing is known of a radio: a link each way at the rate of all these connections together, in the direction that had\n\
-         # more, over windows of {RATE_WINDOW_S} s. It is too slow for whom nothing but its application held back. The queue: what the\n\
-         # highest round trip of all, {:.0} ms above the lowest, holds at the highest rate.\n\
+         # more, over windows of {RATE_WINDOW_S} s. It is too slow where nothing but the applications held them back. The queue: what the\n\
+         # highest round trip of all, {:.0} ms above the lowest, holds at the highest rate.\n{both}\
          [access]\nkind = \"wired\"\nrate_mbps = {rate}\nqueue_packets = {packets}\n",
         excess as f64 / 1e3,
     )
@@ -233,7 +250,7 @@ fn law(kernel: &str) -> (String, String) {
     match kernel {
         "reno" => ("newreno".to_owned(), String::new()),
         // The agent's own: the kernel's CUBIC, bounded.
-        "lasthop" => ("cubic".to_owned(), String::new()),
+        name if name.starts_with("lasthop") => ("cubic".to_owned(), String::new()),
         name if name.parse::<LawName>().is_ok() => (name.to_owned(), String::new()),
         other => ("cubic".to_owned(), format!("    # it had \"{other}\", which simulated hosts do not have")),
     }
@@ -247,18 +264,27 @@ fn flow(flow: &Flow, end_s: f64) -> String {
     let mut text = String::from("[[hosts.flows]]");
     let _ = writeln!(text, "    # {}, {:.1} MB", flow.remote, flow.bytes() as f64 / 1e6);
     let _ = writeln!(text, "direction = \"{direction}\"\nstart_s = {:.1}", flow.first_s());
-    if let Some(stop) = flow.stopped_s(end_s) {
-        let _ = writeln!(text, "stop_s = {stop:.1}");
-    }
-    if let Some(rate_mbps) = flow.own_rate_mbps() {
+    let stop = flow.stopped_s(end_s);
+    let own_pace = if let Some(rate_mbps) = flow.own_rate_mbps() {
         let bytes = (rate_mbps * GAP_MS * 1e3 / 8.0).round().clamp(1.0, 1e6);
-        let _ = writeln!(
-            text,
+        Some(format!(
             "kind = \"interactive\"    # nothing waited to be sent: its application sent {rate_mbps:.2} Mb/s\n\
-             message_bytes = {bytes}\ngap_ms = {GAP_MS}",
-        );
-    } else if let Some((on_s, off_s)) = flow.spells_s() {
-        let _ = writeln!(text, "kind = \"on-off\"    # it paused\non_s = {on_s:.1}\noff_s = {off_s:.1}");
+             message_bytes = {bytes}\ngap_ms = {GAP_MS}\n",
+        ))
+    } else {
+        let spells = flow.spells_s();
+        spells.map(|(on_s, off_s)| format!("kind = \"on-off\"    # it paused\non_s = {on_s:.1}\noff_s = {off_s:.1}\n"))
+    };
+    match (own_pace, stop) {
+        (Some(pace), stop) => {
+            text.push_str(&pace);
+            stop.into_iter().for_each(|stop| text.push_str(&format!("stop_s = {stop:.1}\n")));
+        }
+        // It ends with what it had to carry, at about the same time if it is as fast.
+        (None, Some(stop)) => {
+            let _ = writeln!(text, "transfer_kib = {}    # it ended at {stop:.1} s", flow.bytes() >> 10);
+        }
+        (None, None) => {}
     }
     text
 }
