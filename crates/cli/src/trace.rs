@@ -261,8 +261,7 @@ fn flow(flow: &Flow, end_s: f64) -> String {
         Way::Up => "up",
         Way::Down => "down",
     };
-    let mut text = String::from("[[hosts.flows]]");
-    let _ = writeln!(text, "    # {}, {:.1} MB", flow.remote, flow.bytes() as f64 / 1e6);
+    let mut text = format!("[[hosts.flows]]    # {:.1} MB\n", flow.bytes() as f64 / 1e6);
     let _ = writeln!(text, "direction = \"{direction}\"\nstart_s = {:.1}", flow.first_s());
     let stop = flow.stopped_s(end_s);
     let own_pace = if let Some(rate_mbps) = flow.own_rate_mbps() {

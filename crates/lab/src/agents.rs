@@ -182,6 +182,9 @@ impl Running {
                     break;
                 }
             }
+            // Written before the channel closes, at which the run is over.
+            drop(record);
+            drop(send);
         });
         let policy = host.kind.policy.policy;
         // With nothing to control, an agent only observes.

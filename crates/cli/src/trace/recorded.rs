@@ -42,7 +42,6 @@ pub(super) struct Seen {
 
 /// One connection.
 pub(super) struct Flow {
-    pub(super) remote: String,
     congestion_control: String,
     samples: Vec<Sample>,
     pub(super) min_rtt_us: Option<u64>,
@@ -98,7 +97,6 @@ impl Record {
         let at_s = tick.t_ns as f64 / 1e9;
         for flow in tick.flows {
             let known = self.flows.entry(flow.cookie).or_insert_with(|| Flow {
-                remote: flow.remote.clone(),
                 congestion_control: flow.congestion_control.clone(),
                 samples: Vec::new(),
                 min_rtt_us: None,
@@ -136,7 +134,7 @@ impl Record {
             Some((wifi.tx_packets?, wifi.tx_retries?))
         };
         let mut counted = self.ticks.iter().filter_map(counts);
-        let (first, last) = (counted.next()?, counted.last()?);
+        let (first, last) = (counted.next()?, counted.next_back()?);
         let (packets, retries) = (last.0.checked_sub(first.0)?, last.1.checked_sub(first.1)?);
         (packets > 0).then(|| f64::from(retries) / (f64::from(packets) + f64::from(retries)))
     }

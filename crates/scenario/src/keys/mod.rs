@@ -225,7 +225,7 @@ keys! {
             seconds(0.0, 86_400.0), derived("must be given; 0 with `trace`", begin_of_trace), when vec![When::Not(changes_in_vain)];
         /// The path, from this file, of a [file with the changes](trace.md), in place of keys below `hosts`: CSV, or mahimahi's
         /// format.
-        trace: Option<String> = text(4_096), Absent;
+        trace: Option<String> = text(4_096), Absent, when vec![When::Not(changes_in_vain)];
         /// *trace* Of mahimahi's format, the time over which a rate is the mean, in milliseconds; without it, 100.
         window_ms: Option<u32> = integer::<u32>(1, 60_000), Absent, when vec![When::Given("trace")];
         /// What changes: a link of `[[links]]`; or without links the path, the wired access, or stations of the Wi-Fi.
