@@ -568,7 +568,14 @@ mod tests {
         for grain in moderations.iter().chain(&ticks).chain(&packets) {
             let (before, stop) = (cpu_ms(), AtomicBool::new(false));
             let build = Build { version: String::new(), commit: None, dirty: false };
-            let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {}, capture: None };
+            let options = Options {
+                traffic: TrafficSource::Own,
+                build,
+                stop: &stop,
+                progress: &|_| {},
+                capture: None,
+                records: None,
+            };
             let ((result, _), _) =
                 run_in_steps(&scenario, &options, None, grain).expect("root").expect("it is not stopped");
             let cores = (cpu_ms() - before) as f64 / f64::from(1000 * SECONDS);
