@@ -191,6 +191,7 @@ impl<'a> Agent<'a> {
         }
         let ready = Ready {
             t_ns: clock::monotonic().as_nanos(),
+            unix_ms: Some(clock::wall_ns() / 1_000_000),
             interface: interface.name.clone(),
             congestion_control,
             mode: *mode,

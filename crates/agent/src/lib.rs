@@ -95,6 +95,7 @@ pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
 pub use interface::Interface;
 pub use last_link::{describe_last_link, describe_reports};
+pub use lasthop_lastlink::Modulation;
 pub use log::LogWriter;
 pub use notify::Notify;
 pub use record::Totals as ExitSummary;

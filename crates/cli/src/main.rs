@@ -20,6 +20,7 @@ mod simulate;
 mod stored;
 mod study;
 mod top;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
@@ -78,6 +79,8 @@ enum Command {
     Agent(agent::AgentArguments),
     /// Watch an agent on the terminal, or a record of it: connections, limits and their reasons, the common rate
     Top(top::TopArguments),
+    /// Make a scenario of what agents have recorded
+    Trace(trace::TraceArguments),
     /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
     /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -65,6 +65,7 @@ use leftovers::Netns;
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -122,6 +123,8 @@ pub struct Options<'a> {
     pub progress: &'a (dyn Fn(Span) + Sync),
     /// Shows all packets, if given; the medium's thread writes it.
     pub capture: Option<&'a Mutex<Capture>>,
+    /// A folder for the agents' records, if they are to be kept: HOST.jsonl each.
+    pub records: Option<&'a Path>,
 }
 
 /// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
@@ -185,7 +188,7 @@ fn run_in_steps(
     }
     let hosts = Hosts::new(scenario, &specs, &servers, guest_at)?;
     let outside = guest.map(|guest| Outside::open(guest, &hosts)).transpose()?;
-    let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
+    let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.records, options.stop)? else {
         return Ok(None);
     };
     let plans = flow_plans(scenario.seed, &specs, &servers, &laws, config.aggregates());
@@ -581,7 +584,14 @@ mod tests {
         for grain in moderations.iter().chain(&ticks).chain(&packets) {
             let (before, stop) = (cpu_ms(), AtomicBool::new(false));
             let build = Build { version: String::new(), commit: None, dirty: false };
-            let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {}, capture: None };
+            let options = Options {
+                traffic: TrafficSource::Own,
+                build,
+                stop: &stop,
+                progress: &|_| {},
+                capture: None,
+                records: None,
+            };
             let ((result, _), _) =
                 run_in_steps(&scenario, &options, None, grain).expect("root").expect("it is not stopped");
             let cores = (cpu_ms() - before) as f64 / f64::from(1000 * SECONDS);

@@ -23,6 +23,7 @@ mod notes;
 mod result_file;
 mod scenario;
 mod tcp_switches;
+mod trace;
 mod traffic;
 mod wiring;
 

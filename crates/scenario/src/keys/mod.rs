@@ -11,6 +11,7 @@ pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge};
 
+use crate::trace::{FASTEST_MBPS, check_rate_mbps};
 use crate::traffic::Ladder;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
@@ -220,8 +221,14 @@ keys! {
 
     /// `[[changes]]`.
     pub(crate) struct ChangeKeys {
-        /// When, in seconds from the start of the run.
-        at_s: Span = seconds(0.0, 86_400.0), Required, when vec![When::Not(changes_in_vain)];
+        /// When, in seconds from the start of the run; of a trace its beginning.
+        at_s: Span =
+            seconds(0.0, 86_400.0), derived("must be given; 0 with `trace`", begin_of_trace), when vec![When::Not(changes_in_vain)];
+        /// The path, from this file, of a [file with the changes](trace.md), in place of keys below `hosts`: CSV, or mahimahi's
+        /// format.
+        trace: Option<String> = text(4_096), Absent, when vec![When::Not(changes_in_vain)];
+        /// *trace* Of mahimahi's format, the time over which a rate is the mean, in milliseconds; without it, 100.
+        window_ms: Option<u32> = integer::<u32>(1, 60_000), Absent, when vec![When::Given("trace")];
         /// What changes: a link of `[[links]]`; or without links the path, the wired access, or stations of the Wi-Fi.
         of: Part = choice(Part::WORDS), derived("`\"link\"` with `between`, `\"hosts\"` with `hosts`, else `\"path\"`", part);
         /// *link* The nodes that the link joins, `#` replaced by the number; must be given. *Forth* is from the first named here to
@@ -230,10 +237,10 @@ keys! {
         /// *hosts* The numbers of the hosts; without it, all.
         hosts: Option<Vec<usize>> = integers::<usize>(0, 249), Absent;
         /// *link* The rate forth in Mb/s. *path, access* That of both ways. *hosts* The stations' PHY rate, both ways: the highest,
-        /// with rate control, which begins anew.
-        rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent;
+        /// with rate control, which begins anew. 0 breaks a link or a station's: all is lost until another rate is given.
+        rate_mbps: Option<Rate> = rate_or_break(), Absent;
         /// *link* The rate back in Mb/s.
-        back_rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent;
+        back_rate_mbps: Option<Rate> = rate_or_break(), Absent;
         /// *link* The delay forth in milliseconds. *access* That of both ways.
         delay_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
         /// *link* The delay back in milliseconds.
@@ -772,6 +779,16 @@ fn part(change: &Table) -> Option<Value> {
         [false, false] => "path",
     };
     Some(of.into())
+}
+
+/// A trace begins with the run, if nothing else is given.
+fn begin_of_trace(change: &Table) -> Option<Value> {
+    change.contains_key(key!(ChangeKeys, trace)).then_some(Value::Float(0.0))
+}
+
+/// A rate of a change.
+fn rate_or_break() -> Takes<Rate> {
+    number(0.0, FASTEST_MBPS).and_then(|rate| check_rate_mbps(rate).map(|()| Rate::from_mbps(rate)))
 }
 
 fn agent(host: &Table) -> Option<Value> {
