@@ -19,6 +19,7 @@ mod simulate;
 mod stored;
 mod study;
 mod top;
+mod view;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
@@ -75,6 +76,8 @@ enum Command {
     Agent(agent::AgentArguments),
     /// Watch an agent on the terminal, or a record of it: connections, limits and their reasons, the common rate
     Top(top::TopArguments),
+    /// Show the result in a folder, or an agent, as a page in a browser on this machine
+    View(view::ViewArguments),
     /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
     /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

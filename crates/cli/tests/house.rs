@@ -30,7 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("lab", &["agent", "capture", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
     ("version", &["scenario"]),
-    ("view", &["agent"]),
+    ("view", &["agent", "report"]),
     (
         "cli",
         &[
