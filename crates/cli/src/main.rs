@@ -21,6 +21,7 @@ mod stored;
 mod study;
 mod top;
 mod trace;
+mod view;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
@@ -81,6 +82,8 @@ enum Command {
     Top(top::TopArguments),
     /// Make a scenario of what agents have recorded
     Trace(trace::TraceArguments),
+    /// Show the result in a folder, or an agent, as a page in a browser on this machine
+    View(view::ViewArguments),
     /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
     /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -31,7 +31,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("lab", &["agent", "capture", "kernel", "laws", "measure", "network", "policy", "scenario", "traffic", "units"]),
     ("version", &["scenario"]),
-    ("view", &["agent"]),
+    ("view", &["agent", "report"]),
     (
         "cli",
         &[

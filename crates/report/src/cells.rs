@@ -1,5 +1,6 @@
 //! Table cells, the same in the terminal and on the page.
 
+use crate::difference::Difference;
 use lasthop_measure::mean;
 use lasthop_scenario::{
     CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Distribution, HostsKind, RunResult, Spread,
@@ -341,6 +342,29 @@ fn video_case_rows(comparison: &Comparison) -> Option<Vec<Vec<Cell>>> {
             &|video| ranged(Some(video.stalled_s), three_digits),
         ],
     )
+}
+
+const DIFFERENCE_HEADS: [&str; 6] = ["#", "case", "goodput\nMb/s", "Jain", "RTT mean\nms", "RTT p95\nms"];
+
+/// What each case but the first differs by from that one; `None` if there is no other.
+pub(crate) fn difference_table(comparison: &Comparison) -> Option<(&'static [&'static str], Vec<Vec<Cell>>)> {
+    let (first, others) = comparison.cases.split_first()?;
+    let cell = |difference: Option<Difference>| {
+        let text = difference.map_or_else(|| NOTHING.to_owned(), |difference| difference.text());
+        Cell { small: difference.and_then(|difference| difference.percentage()), ..number(text) }
+    };
+    let row = |(index, case): (usize, &CaseResult)| {
+        let of = |figure: fn(&RunResult) -> Option<f64>| cell(Difference::of(first, case, figure));
+        vec![
+            number((index + 2).to_string()),
+            word(&case.label),
+            of(|run| Some(run.aggregate_goodput_mbps)),
+            of(|run| run.jain_index),
+            of(|run| run.rtt_ms.map(|rtt| rtt.mean)),
+            of(|run| run.rtt_ms.map(|rtt| rtt.p95)),
+        ]
+    };
+    (!others.is_empty()).then(|| (&DIFFERENCE_HEADS[..], others.iter().enumerate().map(row).collect()))
 }
 
 /// The messages and transfers delivered in each case, with their delays; `None` if no case has any.
