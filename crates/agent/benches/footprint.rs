@@ -5,18 +5,21 @@
 //! 1 Mb/s. *Used* ones send a byte every few seconds. The agent runs as a process of its own, mode `control`, policy
 //! `fixed`, so that each tick renews a bound for each socket in use: the most that it does. What its BPF programs cost
 //! per ACK is not in here (`lasthop-kernel`, bench `overhead`). CPU is that of the agent's threads over the measured
-//! seconds, in per cent of one core, the kernel's walk included; its start is not.
+//! seconds, in per cent of one core, the kernel's walk included; its start is not. Ticks are counted by what the agent
+//! tells a service manager.
 #![allow(missing_docs, clippy::disallowed_methods)] // a bench reads clocks and files
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
 use common::{Host, two_hosts, wait_for};
-use lasthop_agent::{Config, Mode};
+use lasthop_agent::{Config, Mode, Notify, Orders};
 use lasthop_kernel::{Kernel, Options};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::iter;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -49,7 +52,7 @@ const FIRST_PORT: u16 = 5001;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [_, "as-agent", config] => as_agent(config),
+        [_, "as-agent", config, _] => as_agent(config),
         [_, "as-server", port] => as_server(port),
         [_, "as-client", port, sockets, used] => as_client(port, sockets, used == "used"),
         _ => {
@@ -120,7 +123,14 @@ fn measure(case: &Case, seconds: u64) -> Measured {
     settings.policy.bound_segments = Some(1000);
     fs::write(&config, toml::to_string(&settings).expect("plain data")).expect("written");
     // Without a record, which would cost more than the agent itself.
-    let agent = again(&a, &["as-agent", config.to_str().expect("a plain path")], Stdio::null());
+    let manager = folder.path().join("notify");
+    let ear = UnixDatagram::bind(&manager).expect("a socket");
+    ear.set_nonblocking(true).expect("a socket");
+    let agent = again(
+        &a,
+        &["as-agent", config.to_str().expect("a plain path"), manager.to_str().expect("a plain path")],
+        Stdio::null(),
+    );
     a.run(move || {
         let index = nix::net::if_::if_nametoindex("last").expect("it is there");
         let mut kernel =
@@ -135,13 +145,19 @@ fn measure(case: &Case, seconds: u64) -> Measured {
     thread::sleep(if case.used { Duration::from_secs(5) } else { ASLEEP });
     let process = agent.0.id();
 
+    let ticks = || iter::from_fn(|| ear.recv(&mut [0; 256]).ok()).count();
+    ticks(); // those so far
     let (begun, cpu_before) = (Instant::now(), cpu(process));
-    thread::sleep(Duration::from_secs(seconds));
+    let mut ticked = 0;
+    while begun.elapsed() < Duration::from_secs(seconds) {
+        thread::sleep(Duration::from_secs(1));
+        ticked += ticks();
+    }
     let used = cpu(process).saturating_sub(cpu_before).as_secs_f64();
     let took = begun.elapsed().as_secs_f64();
     let measured = Measured {
         cpu_percent: 100.0 * used / took,
-        tick_ms: 1000.0 * used / (took / 0.5),
+        tick_ms: 1000.0 * used / ticked as f64,
         resident_mib: status_mib(process, "VmRSS:"),
         peak_mib: status_mib(process, "VmHWM:"),
     };
@@ -163,14 +179,21 @@ fn again(host: &Host, arguments: &[&str], stdout: Stdio) -> Killed {
     let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     host.run(move || {
         let executable = std::env::current_exe().expect("this bench");
-        Killed(Command::new(executable).args(arguments).stdout(stdout).spawn().expect("this bench runs again"))
+        let mut command = Command::new(executable);
+        if let [what, _, manager] = &arguments[..]
+            && what == "as-agent"
+        {
+            command.env("NOTIFY_SOCKET", manager).env("WATCHDOG_USEC", "60000000");
+        }
+        Killed(command.args(arguments).stdout(stdout).spawn().expect("this bench runs again"))
     })
 }
 
 fn as_agent(config: &str) -> ExitCode {
     let config = Config::load(Some(config.as_ref()), &[]).expect("the bench writes a valid configuration");
     let stop = AtomicBool::new(false);
-    lasthop_agent::run(&config, &stop).expect("the agent runs");
+    let orders = Orders { notify: Notify::from_environment(), ..Orders::until(&stop) };
+    lasthop_agent::run_with(&config, &orders).expect("the agent runs");
     ExitCode::SUCCESS
 }
 

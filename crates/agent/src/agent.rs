@@ -514,8 +514,7 @@ impl<'a> Agent<'a> {
         self.glance = Glance::default();
         let (until, left_out) = self.apply(now, &sockets, &mut turn)?;
         self.log(now, &sockets, &turn);
-        self.glance = self.glance_at(&sockets, asleep, &turn, &peers);
-        self.glance.bounds_left_out = u32::try_from(left_out).unwrap_or(u32::MAX);
+        self.glance = self.glance_at(&sockets, asleep, &left_out, &turn, &peers);
         let is_watched = self.watch.as_mut().is_some_and(WatchSocket::is_read);
         if self.recorder.is_some() || is_watched {
             let tick = Tick {
@@ -563,17 +562,26 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn glance_at(&self, samples: &[SocketSample], asleep: u64, turn: &Turn, peers: &Neighbourhood) -> Glance {
+    /// `left_out`: they have no bound of their own, for lack of room.
+    fn glance_at(
+        &self,
+        samples: &[SocketSample],
+        asleep: u64,
+        left_out: &HashSet<FlowId>,
+        turn: &Turn,
+        peers: &Neighbourhood,
+    ) -> Glance {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let asleep = u32::try_from(asleep).unwrap_or(u32::MAX);
-        let bounds = turn.flows.iter().filter_map(|flow| match self.mode {
-            Mode::Control => self.governor.applied(flow.decided.id),
-            _ => flow.decided.bound,
-        });
+        let is_bounded = |sample: &SocketSample| {
+            self.mode == Mode::Advise || sample.controlled && !left_out.contains(&FlowId(sample.cookie))
+        };
+        let flows = samples.iter().zip(&turn.flows);
+        let bounds = flows.filter_map(|(sample, flow)| flow.decided.bound.filter(|_| is_bounded(sample)));
         Glance {
             connections: count(samples.len()).saturating_add(asleep),
             asleep,
-            bounds_left_out: 0,
+            bounds_left_out: count(left_out.len()),
             busy: count(turn.flows.iter().filter(|flow| flow.seen.busy).count()),
             peers: count(peers.peers().len()),
             terminals: peers.terminals(),
@@ -659,11 +667,13 @@ impl<'a> Agent<'a> {
         self.config.tick()
     }
 
-    /// In mode control, hands the decision to the kernel. Returns the end of its lease, and how many connections got no
-    /// bound of their own for lack of room.
-    fn apply(&mut self, now: Time, sockets: &[SocketSample], turn: &mut Turn) -> Result<(Time, usize)> {
+    /// In mode control, hands the decision to the kernel. Returns the end of its lease, and the connections that
+    /// got no bound of their own for lack of room.
+    fn apply(&mut self, now: Time, sockets: &[SocketSample], turn: &mut Turn) -> Result<(Time, HashSet<FlowId>)> {
         let lease = self.config.lease();
-        let Some(tcp) = self.tcp.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok((now, 0)) };
+        let Some(tcp) = self.tcp.as_mut().filter(|_| self.mode == Mode::Control) else {
+            return Ok((now, HashSet::new()));
+        };
         let most = tcp.bounds_most();
         let idle = sockets.iter().zip(&turn.flows).map(|(socket, flow)| {
             let idle = if flow.seen.busy { Span::ZERO } else { socket.idle };
@@ -683,7 +693,7 @@ impl<'a> Agent<'a> {
                  have that of new connections; `lasthop agent status` counts them{more}"
             );
         }
-        Ok((until, left_out.len()))
+        Ok((until, left_out.into_iter().collect()))
     }
 
     fn log(&mut self, now: Time, samples: &[SocketSample], turn: &Turn) {

@@ -38,8 +38,8 @@ pub struct Options {
     pub leave: Vec<String>,
     /// The mode.
     pub mode: Mode,
-    /// [`Kernel::observe`] and [`Kernel::sample`] only count sockets that have nothing to send and have neither sent nor
-    /// received for longer than this, in whole milliseconds; [`Span::ZERO`]: they tell all.
+    /// [`Kernel::observe`] only counts sockets that have nothing to send and have neither sent nor
+    /// received for longer than this, in whole milliseconds; [`Span::ZERO`]: it tells all.
     pub asleep: Span,
     /// Imitates a kernel before 6.10, which passes neither the ACK nor its flags to a congestion control. For tests.
     pub derive_flags: bool,
@@ -168,7 +168,8 @@ struct Links {
     new_clamps: Option<clamp::Attachment>,
     guard: Option<clamp::Guard>,
     sample: Option<Link>,
-    sample_seen: Option<Link>,
+    look_at_all: Option<Link>,
+    look_at_seen: Option<Link>,
     established: Option<Link>,
     adopt: Option<Link>,
     release: Option<Link>,
@@ -273,12 +274,13 @@ impl Kernel {
     fn attach(&mut self, options: &Options, variant: Variant) -> Result<(), Error> {
         let iterator = |name| object::program(&self.object, name).attach().map_err(Error::attach("iter/tcp"));
         self.links.sample = Some(iterator("sample")?);
+        self.links.look_at_all = Some(iterator("look_at_all")?);
         if variant.marks {
             let program = object::program(&self.object, "on_established");
             self.links.established = Some(program.attach().map_err(Error::attach("tp_btf/inet_sock_set_state"))?);
             let map = object::map(&self.object, object::SEEN);
-            let walk = object::program(&self.object, "sample_seen").attach_iter(map.as_fd());
-            self.links.sample_seen = Some(walk.map_err(Error::attach("iter/bpf_sk_storage_map"))?);
+            let walk = object::program(&self.object, "look_at_seen").attach_iter(map.as_fd());
+            self.links.look_at_seen = Some(walk.map_err(Error::attach("iter/bpf_sk_storage_map"))?);
         }
         if variant.state_changes {
             let program = object::program(&self.object, "on_state_change");
@@ -374,43 +376,39 @@ impl Kernel {
         Ok(Cgroups { changed, missing })
     }
 
-    /// The TCP sockets of our namespace on the managed interface, except listening and closing ones. A socket may be told
-    /// twice.
+    /// All TCP sockets of our namespace on the managed interface, except listening and closing ones.
     ///
     /// # Errors
     /// If the kernel cannot be asked to walk its sockets.
     pub fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
         let Some(link) = &self.links.sample else { return Ok(Vec::new()) };
-        let mut reader = Reader::default();
-        let walk = || object::read_each(link, Reader::BYTES, |bytes| reader.read(bytes));
-        self.namespace.within(walk).and_then(|walked| walked).map_err(Error::exchange_io("walking the sockets"))?;
-        Ok(reader.samples)
+        self.namespace.within(|| read(link, 0)).and_then(|read| read).map_err(Error::exchange_io("walking the sockets"))
     }
 
-    /// The same, cheaper: it looks only at the sockets known so far, and every 12 s at all. So a connection is missing
-    /// until its handshake is complete, and up to 12 s after a change of its route that leads it to the interface.
+    /// The same, cheaper: without the sockets that are asleep ([`Options::asleep`]) and without bounds. It looks only at
+    /// the sockets known so far, and every 12 s at all, unless [`Kernel::adopt`] does that. So a connection is missing
+    /// until its handshake is complete, and for some seconds after a change of its route that leads it to the interface.
+    /// A socket may be told twice.
     ///
     /// # Errors
-    /// As [`Kernel::sample`].
+    /// If the kernel cannot be asked to walk its sockets.
     pub fn observe(&mut self) -> Result<Observed, Error> {
         let [awake, asleep] = self.known;
         let before = self.counts()?.walk_asleep;
         let now_ns = monotonic_ns();
         let is_cheaper = awake.saturating_mul(awake + asleep) <= MARKED_MOST && now_ns < self.mark_at_ns;
-        let sockets = match &self.links.sample_seen {
-            Some(link) if is_cheaper => {
-                let mut reader = Reader::default();
-                reader.samples.reserve(awake);
-                object::read_each(link, Reader::BYTES, |bytes| reader.read(bytes))
-                    .map_err(Error::exchange_io("walking the marked sockets"))?;
-                reader.samples
+        let Links { look_at_all, look_at_seen, adopt, .. } = &self.links;
+        let sockets = match (look_at_seen, look_at_all) {
+            (Some(seen), _) if is_cheaper => read(seen, awake),
+            (_, Some(all)) => {
+                if adopt.is_none() {
+                    self.mark_at_ns = now_ns.saturating_add(MARK_AGAIN.as_nanos());
+                }
+                self.namespace.within(|| read(all, awake)).and_then(|read| read)
             }
-            _ => {
-                let sockets = self.sample()?;
-                self.mark_at_ns = now_ns.saturating_add(MARK_AGAIN.as_nanos());
-                sockets
-            }
+            _ => Ok(Vec::new()),
         };
+        let sockets = sockets.map_err(Error::exchange_io("walking the sockets"))?;
         let asleep = self.counts()?.walk_asleep - before;
         self.known = [sockets.len(), usize::try_from(asleep).unwrap_or(usize::MAX)];
         Ok(Observed { sockets, asleep })
@@ -569,8 +567,8 @@ impl Kernel {
         self.links.new_clamps = None;
         let done = self.walk(|links| links.release.as_ref());
         // Unregister last: until here sockets could return to a registered control.
-        let Links { sample, sample_seen, established, adopt, release, .. } = &mut self.links;
-        for link in [sample, sample_seen, established, adopt, release] {
+        let Links { sample, look_at_all, look_at_seen, established, adopt, release, .. } = &mut self.links;
+        for link in [sample, look_at_all, look_at_seen, established, adopt, release] {
             *link = None;
         }
         let Links { state_changes, leaving_packets, control, .. } = &mut self.links;
@@ -632,6 +630,14 @@ impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernel").field("name", &self.name).field("mode", &self.mode).finish_non_exhaustive()
     }
+}
+
+/// The sockets that an iterator tells: some `expected`.
+fn read(link: &Link, expected: usize) -> std::io::Result<Vec<SocketSample>> {
+    let mut reader = Reader::default();
+    reader.samples.reserve(expected);
+    object::read_each(link, Reader::BYTES, |bytes| reader.read(bytes))?;
+    Ok(reader.samples)
 }
 
 /// The kernel has not taken these entries: the next call writes them again.

@@ -84,9 +84,9 @@ fn control_member(kernel: &Btf<'_>, name: &str) -> Option<TypeId> {
 fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
     let control = mode == Mode::Control;
     match program {
-        "sample" => true,
+        "sample" | "look_at_all" => true,
         "on_state_change" => variant.state_changes,
-        "sample_seen" | "on_established" => variant.marks,
+        "look_at_seen" | "on_established" => variant.marks,
         "adopt_new" | "adopt_existing" | "release_existing" => control,
         BOUND_RECEIVED => variant.packets_seen && matches!(mode, Mode::Control | Mode::Clamp),
         "clamp_new" | "clamp_existing" | UNCLAMP => mode == Mode::Clamp,

@@ -158,6 +158,7 @@ fn a_look_at_known_sockets_tells_those_that_were_open_and_those_opened_since() {
         let net = Net::direct();
         let before = Flow::idle(&net.a, &net.b, B4);
         let mut kernel = load_with(&net, mode, |_| {});
+        assert_eq!(kernel.adopt().expect("a walk").adopted, u64::from(mode == Mode::Control));
         let mut told = || {
             let observed = kernel.observe().expect("a walk");
             assert_eq!(observed.asleep, 0);
@@ -183,6 +184,7 @@ fn an_idle_socket_falls_asleep_and_wakes_when_it_is_used() {
     for mode in [Mode::Control, Mode::Observe] {
         let net = Net::direct();
         let mut kernel = load_with(&net, mode, |options| options.asleep = Span::from_millis(300));
+        kernel.adopt().expect("a walk");
         let flows: Vec<_> = (0..9).map(|_| Flow::idle(&net.a, &net.b, B4)).collect();
         let asleep = |kernel: &mut Kernel| {
             let observed = kernel.observe().expect("a walk");
@@ -190,7 +192,7 @@ fn an_idle_socket_falls_asleep_and_wakes_when_it_is_used() {
             observed.asleep
         };
         eventually("all asleep", || asleep(&mut kernel) == 9);
-        assert_eq!(kernel.sample().expect("a walk"), []);
+        assert_eq!(kernel.sample().expect("a walk").len(), 9);
         (&*flows[3].sender).write_all(b"hello").expect("written");
         eventually("one awake", || asleep(&mut kernel) == 8);
         eventually("all asleep again", || asleep(&mut kernel) == 9);

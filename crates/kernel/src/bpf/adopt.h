@@ -147,7 +147,7 @@ static __always_inline struct tcp_sock *sending_socket(void *sk)
 	return state == TCP_LISTEN || state == TCP_CLOSE ? NULL : tp;
 }
 
-/* Marks a socket of our interface for sample_seen(). */
+/* Marks a socket of our interface for look_at_seen(). */
 static __always_inline void mark(struct tcp_sock *tp)
 {
 	if (on_our_interface(SK(tp)))

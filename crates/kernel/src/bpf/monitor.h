@@ -3,12 +3,21 @@
 #ifndef LASTHOP_MONITOR_H
 #define LASTHOP_MONITOR_H
 
+/* Whether nothing is under way on a socket, and nothing was for settings.asleep_ms. */
+static __always_inline bool asleep(struct tcp_sock *tp)
+{
+	__s64 idle_us = bpf_ktime_get_ns() / 1000 - tp->tcp_mstamp;
+	__s32 unsent = tp->write_seq - tp->snd_nxt;
+
+	return settings.asleep_ms && idle_us > settings.asleep_ms * 1000LL && !tp->packets_out && unsent <= 0;
+}
+
 /*
- * Writes the record of a socket, if that is on our interface and not asleep. The record is built on the stack (at most
- * 512 bytes) and written as a whole. If the sequence's buffer is full, the kernel visits the socket again after the next
- * read.
+ * Writes the record of a socket, if that is on our interface; `bounds_too`: with its bound. The record is built on the
+ * stack (at most 512 bytes) and written as a whole. If the sequence's buffer is full, the kernel visits the socket again
+ * after the next read.
  */
-static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp)
+static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, bool bounds_too)
 {
 	struct lh_sample record = {};
 	struct lh_former *storage;
@@ -26,11 +35,6 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp)
 		idle_us = 0;
 	if (idle_us > 0xffffffff)
 		idle_us = 0xffffffff;
-	if (settings.asleep_ms && idle_us / 1000 > settings.asleep_ms && !tp->packets_out && unsent <= 0) {
-		count(&counters.walk_asleep);
-		return;
-	}
-
 	record.cookie = bpf_get_socket_cookie(tp);
 	read_endpoints(sk, &record.ends);
 	record.tcp_state = sk->__sk_common.skc_state;
@@ -67,7 +71,7 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp)
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (storage)
 		record.controlled = controlled(tp);
-	if (record.controlled) {
+	if (bounds_too && record.controlled) {
 		bound_of(record.cookie, &bound);
 		if (lh_bound_holds(&bound, now_ns)) {
 			record.bound_expires_ns = bound.expires_ns;
@@ -81,33 +85,55 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp)
 }
 
 /*
- * All sockets. Hook: iter/tcp in our namespace; context struct bpf_iter__tcp, socket locked. Maps: bounds, former, seen
- * (create).
+ * All sockets, with their bounds. Hook: iter/tcp in our namespace; context struct bpf_iter__tcp, socket locked. Maps:
+ * bounds, former.
  */
 SEC("?iter/tcp")
 int sample(struct bpf_iter__tcp *ctx)
 {
 	struct tcp_sock *tp = sending_socket(ctx->sk_common);
 
-	if (!tp)
-		return 0;
-	mark(tp);
-	tell(ctx->meta->seq, tp);
+	if (tp)
+		tell(ctx->meta->seq, tp, true);
 	return 0;
 }
 
 /*
- * The marked sockets, without a scan of the kernel's table of all connections. Hook: iter/bpf_sk_storage_map of `seen`,
- * which may visit one twice; context struct bpf_iter__bpf_sk_storage_map, socket not locked: each value is right, but
- * not all are of the same moment. Maps: bounds, former.
+ * Those that are awake, without their bounds; the others are counted. Hook and context as above. Maps: former, seen
+ * (create). Where adopt_existing() or clamp_existing() walk, those mark the sockets.
+ */
+SEC("?iter/tcp")
+int look_at_all(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = sending_socket(ctx->sk_common);
+
+	if (!tp || !on_our_interface(SK(tp)))
+		return 0;
+	if (!settings.clamp && !settings.name[0])
+		mark(tp);
+	if (asleep(tp))
+		count(&counters.walk_asleep);
+	else
+		tell(ctx->meta->seq, tp, false);
+	return 0;
+}
+
+/*
+ * The same for the marked ones, without a scan of the kernel's table of all connections. Hook: iter/bpf_sk_storage_map of
+ * `seen`, which may visit one twice; context struct bpf_iter__bpf_sk_storage_map, socket not locked: each value is right,
+ * but not all are of the same moment. Map: former.
  */
 SEC("?iter/bpf_sk_storage_map")
-int sample_seen(struct bpf_iter__bpf_sk_storage_map *ctx)
+int look_at_seen(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct tcp_sock *tp = sending_socket(ctx->sk);
 
-	if (tp)
-		tell(ctx->meta->seq, tp);
+	if (!tp)
+		return 0;
+	if (!asleep(tp))
+		tell(ctx->meta->seq, tp, false);
+	else if (on_our_interface(SK(tp)))
+		count(&counters.walk_asleep);
 	return 0;
 }
 
