@@ -39,8 +39,9 @@ const CASES: [Case; 6] = [
     Case { sockets: 1_000, used: false, cpu_percent: 0.5, resident_mib: 16.0 },
     Case { sockets: 1_000, used: true, cpu_percent: 1.0, resident_mib: 16.0 },
     Case { sockets: 10_000, used: false, cpu_percent: 2.0, resident_mib: 32.0 },
-    Case { sockets: 50_000, used: true, cpu_percent: 10.0, resident_mib: 64.0 },
-    Case { sockets: 100_000, used: false, cpu_percent: 10.0, resident_mib: 64.0 },
+    Case { sockets: 50_000, used: false, cpu_percent: 10.0, resident_mib: 128.0 },
+    Case { sockets: 50_000, used: true, cpu_percent: 40.0, resident_mib: 128.0 },
+    Case { sockets: 100_000, used: false, cpu_percent: 20.0, resident_mib: 160.0 },
 ];
 const SECONDS: u64 = 20;
 /// A process may have some 20,000 descriptors.

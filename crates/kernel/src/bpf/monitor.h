@@ -6,10 +6,12 @@
 /* Whether nothing is under way on a socket, and nothing was for settings.asleep_ms. */
 static __always_inline bool asleep(struct tcp_sock *tp)
 {
-	__s64 idle_us = bpf_ktime_get_ns() / 1000 - tp->tcp_mstamp;
-	__s32 unsent = tp->write_seq - tp->snd_nxt;
+	__s64 idle_us;
 
-	return settings.asleep_ms && idle_us > settings.asleep_ms * 1000LL && !tp->packets_out && unsent <= 0;
+	if (!settings.asleep_ms || tp->packets_out || (__s32)(tp->write_seq - tp->snd_nxt) > 0)
+		return false;
+	idle_us = bpf_ktime_get_ns() / 1000 - tp->tcp_mstamp;
+	return idle_us > settings.asleep_ms * 1000LL;
 }
 
 /*
@@ -130,10 +132,10 @@ int look_at_seen(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!tp)
 		return 0;
-	if (!asleep(tp))
-		tell(ctx->meta->seq, tp, false);
-	else if (on_our_interface(SK(tp)))
+	if (asleep(tp)) /* its interface is not looked up again: that would cost more than all of this */
 		count(&counters.walk_asleep);
+	else
+		tell(ctx->meta->seq, tp, false);
 	return 0;
 }
 
