@@ -34,7 +34,7 @@ struct Case {
     resident_mib: f64,
 }
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 7] = [
     Case { sockets: 10, used: false, cpu_percent: 0.3, resident_mib: 16.0 },
     Case { sockets: 1_000, used: false, cpu_percent: 0.5, resident_mib: 16.0 },
     Case { sockets: 1_000, used: true, cpu_percent: 1.0, resident_mib: 16.0 },
