@@ -85,6 +85,9 @@ mod program;
 pub mod record;
 mod recorder;
 mod reload;
+mod room;
+#[cfg(test)]
+mod soak;
 mod sockets;
 pub mod status;
 pub mod watch;
