@@ -74,7 +74,7 @@ impl Player {
             self.stalled = Some(self.updated + self.buffered);
         }
         if self.stalled.is_none() {
-            self.buffered = self.buffered - played;
+            self.buffered -= played;
         } else {
             self.buffered = Span::ZERO;
         }
@@ -119,7 +119,7 @@ impl Player {
     pub(crate) fn on_chunk(&mut self, now: Time) -> Time {
         self.play(now);
         self.chunks.push((now, self.rate));
-        self.buffered = self.buffered + self.chunk;
+        self.buffered += self.chunk;
         self.stalls.extend(self.stalled.take().map(|since| (since, now)));
         now + (self.buffered + self.chunk).saturating_sub(self.most)
     }
