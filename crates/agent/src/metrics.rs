@@ -267,7 +267,7 @@ fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result
 
     to.counter("ticks", "Looks at the connections, one each 0.5 s unless configured otherwise", "", totals.ticks)?;
     to.counter("late_ticks", "Ticks that began more than half a tick late", "", totals.late_ticks)?;
-    to.counter("failed_ticks", "Ticks at which no bound was renewed", "", counts.failed_ticks)?;
+    to.counter("failed_ticks", "Ticks at which an error kept bounds from being renewed", "", counts.failed_ticks)?;
     to.counter("bound_changes", "Limits set, changed or removed", "", totals.bounds_changed)?;
     to.counter(
         "enabled_connections",

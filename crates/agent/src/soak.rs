@@ -171,13 +171,13 @@ fn a_day_of_connections_and_peers_that_come_and_go() {
             agent.on_reload(now, &|| Ok(new.clone()));
         }
         if now >= row_at {
-            row_at = row_at + ROW;
+            row_at += ROW;
             let hours = (now - begun).as_secs_f64() / 3600.0;
             let descriptors = fs::read_dir("/proc/self/fd").expect("Linux tells").count();
             writeln!(table, "{hours:.3},{},{descriptors},{ticks}", resident_kib()).expect("written");
         }
         ticks += 1;
-        now = now + tick;
+        now += tick;
     }
     let totals = agent.stop().expect("it stops");
     assert_eq!(totals.ticks, ticks);

@@ -18,7 +18,7 @@
 //! [valves](crate::valve). On links, a host's queue is its first link's, in the model, and the loop reads every device
 //! at every turn.
 
-use crate::addresses::FIRST_CLIENT_PORT;
+use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT};
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
@@ -497,10 +497,11 @@ fn flow_of(packet: &[u8]) -> u32 {
     bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// Whether this is a datagram of one of the laboratory's flows: UDP over IPv4 whose ports are both the flow's.
+/// Whether this is a datagram of one of the laboratory's flows: UDP over IPv4 with a server of the scenario, whose ports
+/// are both the flow's.
 fn is_datagram_of_a_flow(packet: &[u8]) -> bool {
     const UDP: u8 = 17;
-    let ports = packet.get(20..24).filter(|_| packet[0] == 0x45 && packet[9] == UDP);
+    let ports = packet.get(20..24).filter(|_| packet[0] == 0x45 && packet[9] == UDP && AddressPlan::has_server(packet));
     ports.is_some_and(|ports| ports[..2] == ports[2..] && u16::from_be_bytes([ports[0], ports[1]]) >= FIRST_CLIENT_PORT)
 }
 
@@ -577,14 +578,19 @@ mod tests {
 
     #[test]
     fn a_datagram_of_a_flow_has_its_port_at_both_ends() {
-        let packet = |protocol: u8, from: u16, to: u16| {
+        let packet = |server: [u8; 4], protocol: u8, from: u16, to: u16| {
             let mut packet = header();
             packet[9] = protocol;
+            packet[12..16].copy_from_slice(&server);
             packet.extend([from.to_be_bytes(), to.to_be_bytes()].concat());
             is_datagram_of_a_flow(&packet)
         };
-        assert!(packet(17, 10_007, 10_007));
-        assert!(!packet(6, 10_007, 10_007) && !packet(17, 10_007, 53) && !packet(17, 123, 123));
+        let server = [10, 78, 0, 1];
+        assert!(packet(server, 17, 10_007, 10_007));
+        // A guest's WireGuard: its servers are others.
+        assert!(!packet([10, 79, 0, 1], 17, 51_820, 51_820));
+        assert!(!packet(server, 6, 10_007, 10_007));
+        assert!(!packet(server, 17, 10_007, 53) && !packet(server, 17, 123, 123));
         assert!(!is_datagram_of_a_flow(&header()));
     }
 

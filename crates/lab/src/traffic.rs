@@ -16,6 +16,7 @@
 use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Error, Result};
+use crate::guest::queues::OF_LABORATORY;
 use crate::hosts::Hosts;
 use crate::namespace::Namespace;
 use crate::real_time::wait;
@@ -31,7 +32,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::socket::{
     self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, SockaddrIn, setsockopt,
-    sockopt::{Ipv4Tos, Linger, RcvBufForce, ReuseAddr, SndBufForce, TcpCongestion},
+    sockopt::{Ipv4Tos, Linger, Mark, RcvBufForce, ReuseAddr, SndBufForce, TcpCongestion},
 };
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -764,6 +765,7 @@ fn datagram_sockets(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<[Ow
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let socket = socket::socket(AddressFamily::Inet, SockType::Datagram, flags, None)
                 .doing("cannot make a UDP socket")?;
+            setsockopt(&socket, Mark, &OF_LABORATORY).doing("cannot set SO_MARK of a socket")?;
             setsockopt(&socket, SndBufForce, &DATAGRAM_BUFFER).doing("cannot set SO_SNDBUF of a socket")?;
             setsockopt(&socket, RcvBufForce, &DATAGRAM_BUFFER).doing("cannot set SO_RCVBUF of a socket")?;
             set_dscp(&socket, plan.spec.dscp)?;

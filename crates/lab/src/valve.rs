@@ -25,12 +25,14 @@
 
 use crate::Grain;
 use crate::error::{Doing, Result};
+use crate::guest::queues::OF_LABORATORY;
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::real_time::{be_ordinary, be_woken_exactly};
 use crate::tcp_switches::sysctl;
 use crate::tun::{INTERFACE, MTU};
 use lasthop_units::{Bytes, Rate, Span};
+use nix::sys::socket::{setsockopt, sockopt::Mark};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -147,6 +149,7 @@ impl<'a> Valves<'a> {
                 sysctl("ipv4/tcp_limit_output_bytes", "512")?;
                 let index = nix::net::if_::if_nametoindex(INTERFACE).doing("a host has lost its TUN device")?;
                 let waker = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).doing("cannot make a UDP socket")?;
+                setsockopt(&waker, Mark, &OF_LABORATORY).doing("cannot set SO_MARK of a UDP socket")?;
                 waker.set_nonblocking(true).doing("cannot set O_NONBLOCK of a UDP socket")?;
                 let mut netlink = Netlink::open()?;
                 netlink.limit_gso(index, grain.tcp_segments)?;

@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+/// The mark of the laboratory's own UDP sockets (SO_MARK), which have no small queue.
+pub(crate) const OF_LABORATORY: u32 = 0x6c61_626f;
 /// What the kernel counts for a packet of [`MTU`] bytes in a UDP socket's send buffer: the packet and its `sk_buff`
 /// (`SKB_TRUESIZE`, x86-64).
 const PACKET_IN_BUFFER: u64 = 2304;
@@ -127,11 +129,13 @@ fn of_tcp(socket: &InetResponse, options: SocketOptions) -> Bytes {
     info.map_or(Bytes::ZERO, |info| options.small_queue(Bytes::new(info.pacing_rate)))
 }
 
-/// Nothing for a socket with no packet below it.
+/// Nothing for a socket with no more than a packet below it, and for the laboratory's own.
 fn of_udp(socket: &InetResponse) -> Bytes {
-    let memory = socket.nlas.iter().find_map(|nla| match nla {
-        Nla::MemInfo(memory) if memory.bottom_send_queues > 0 => Some(memory),
+    let is_own = socket.nlas.iter().any(|nla| matches!(nla, Nla::Mark(OF_LABORATORY)));
+    let buffer = socket.nlas.iter().find_map(|nla| match nla {
+        Nla::MemInfo(memory) if u64::from(memory.bottom_send_queues) > PACKET_IN_BUFFER => Some(memory.send_queue_max),
         _ => None,
     });
-    memory.map_or(Bytes::ZERO, |memory| Bytes::new(u64::from(memory.send_queue_max) * MTU as u64 / PACKET_IN_BUFFER))
+    let buffer = buffer.filter(|_| !is_own).unwrap_or(0);
+    Bytes::new(u64::from(buffer) * MTU as u64 / PACKET_IN_BUFFER)
 }
