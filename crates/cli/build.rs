@@ -27,7 +27,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let ending = path.extension().and_then(|ending| ending.to_str());
         if path.is_dir() && !path.ends_with("__pycache__") {
             collect(&path, files);
-        } else if matches!(ending, Some("toml" | "h" | "py" | "csv")) {
+        } else if matches!(ending, Some("toml" | "h" | "py" | "csv" | "mahimahi")) {
             files.push(path);
         }
     }

@@ -99,6 +99,7 @@ class Result(_Document):
 
     _absent: ClassVar[dict[str, Any]] = {
         "convergence": [],
+        "datagrams": None,
         "invalid_kinds": [],
         "kernel_release": None,
         "lateness_us": None,
@@ -106,7 +107,9 @@ class Result(_Document):
         "machine_turnaround_us": None,
         "messages": None,
         "notes": [],
+        "pings": None,
         "transfers": None,
+        "videos": None,
     }
 
     schema_version: int
@@ -141,6 +144,12 @@ class Result(_Document):
     """The messages of interactive connections: `delivered`, `undelivered`, `took_ms`."""
     transfers: Record | None
     """The same of transfers."""
+    pings: Record | None
+    """The round trips of pings: `sent`, `received`, `lost`, `lost_share`, `round_trip_ms`, `jitter_ms`."""
+    datagrams: Record | None
+    """The same of datagrams at a constant rate, with `one_way_ms`."""
+    videos: Record | None
+    """What viewers of videos saw: `chunks`, `mean_bit_rate_mbps`, `switches`, `stalls`, `stalled_s`, `startup_s`."""
     utilization: float
     """Share of the time in which the medium or link is busy, 0 to 1."""
     access: Record

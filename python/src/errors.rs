@@ -127,7 +127,7 @@ pub(crate) fn report(error: &ReportError) -> PyErr {
         ReportError::ReadSeries { source, .. } | ReportError::WriteSeries { source, .. } => {
             python::ResultError::new_err(format!("{error}: {source}"))
         }
-        ReportError::Series { .. } => python::ResultError::new_err(error.to_string()),
+        ReportError::Series { .. } | ReportError::NoResult { .. } => python::ResultError::new_err(error.to_string()),
     }
 }
 

@@ -85,6 +85,9 @@ mod program;
 pub mod record;
 mod recorder;
 mod reload;
+mod room;
+#[cfg(test)]
+mod soak;
 mod sockets;
 pub mod status;
 pub mod watch;
@@ -95,6 +98,7 @@ pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
 pub use interface::Interface;
 pub use last_link::{describe_last_link, describe_reports};
+pub use lasthop_lastlink::Modulation;
 pub use log::LogWriter;
 pub use notify::Notify;
 pub use record::Totals as ExitSummary;

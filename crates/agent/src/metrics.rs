@@ -32,17 +32,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What every name begins with.
 const PREFIX: &str = "lasthop";
+/// A connection that is idle for so long may sleep at the next tick, and is told no more until it wakes (kernel_tcp.rs).
+const DOZES: Span = Span::from_secs(25);
+/// How many sleepers that have closed are remembered at most, besides twice those that are there.
+const MORE_SLEEPERS: u64 = 1000;
 
 /// Upper ends of the histogram's buckets, in s: the excess is some 10 ms where control works and seconds where it is
 /// needed.
 const EXCESS_BUCKETS: [f64; 12] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
 
+/// A connection when it was told last.
+#[derive(Debug)]
+struct Counted {
+    /// Bytes acknowledged, bytes received and segments retransmitted.
+    carried: [u64; 3],
+    tick: u64,
+    /// It is idle, and sleeps soon.
+    dozes: bool,
+}
+
 /// The loop's end. Dropping it ends the thread and removes the file.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     shown: Arc<Shown>,
-    /// Bytes acknowledged, bytes received and segments retransmitted of each connection, as of the last tick.
-    counted: HashMap<u64, [u64; 3]>,
+    /// By cookie.
+    counted: HashMap<u64, Counted>,
+    /// Counts the calls of [`Metrics::on_flows`].
+    tick: u64,
     counts: Counts,
     started_s: f64,
     _exposition: Exposition,
@@ -82,7 +98,7 @@ impl Metrics {
         let sample = Mutex::new(Arc::new(first));
         let shown = Arc::new(Shown { sample, excess: Histogram::new(EXCESS_BUCKETS) });
         let exposition = Exposition::start(config, Arc::clone(&shown))?;
-        Some(Self { shown, counted: HashMap::new(), counts, started_s, _exposition: exposition })
+        Some(Self { shown, counted: HashMap::new(), tick: 0, counts, started_s, _exposition: exposition })
     }
 
     /// A tick at which nothing was renewed.
@@ -91,21 +107,26 @@ impl Metrics {
     }
 
     /// Counts what these connections carried since the last tick. Those that it has not met begin to count now.
-    /// Of each the bool says whether it is sending.
-    pub(crate) fn on_flows<'f>(&mut self, flows: impl Iterator<Item = (&'f SocketSample, bool)>) {
-        let mut counted = HashMap::with_capacity(self.counted.len());
+    /// Of each the bool says whether it is sending. `asleep`: how many more there are, which are idle.
+    pub(crate) fn on_flows<'f>(&mut self, flows: impl Iterator<Item = (&'f SocketSample, bool)>, asleep: u64) {
+        self.tick += 1;
+        let mut awake = 0;
         for (flow, busy) in flows {
+            awake += 1;
             let now = [flow.acked.get(), flow.received.get(), flow.retransmits];
-            let before = self.counted.get(&flow.cookie).unwrap_or(&now);
+            let new = Counted { carried: now, tick: self.tick, dozes: flow.idle >= DOZES };
+            let before = self.counted.insert(flow.cookie, new).map_or(now, |counted| counted.carried);
             for ((count, now), before) in self.counts.traffic.iter_mut().zip(now).zip(before) {
-                *count += now.saturating_sub(*before);
+                *count += now.saturating_sub(before);
             }
-            counted.insert(flow.cookie, now);
             if let (true, Some(rtt), Some(least)) = (busy, flow.srtt, flow.min_rtt) {
                 self.shown.excess.observe(rtt.saturating_sub(least).as_secs_f64());
             }
         }
-        self.counted = counted;
+        // What is not told has closed, or sleeps if it was idle before. Of sleepers that close nothing is told either.
+        let too_many = self.counted.len() as u64 > awake + 2 * asleep + MORE_SLEEPERS;
+        let tick = self.tick;
+        self.counted.retain(|_, counted| counted.tick == tick || counted.dozes && !too_many);
     }
 
     /// Shows the agent's state from now on.
@@ -246,7 +267,7 @@ fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result
 
     to.counter("ticks", "Looks at the connections, one each 0.5 s unless configured otherwise", "", totals.ticks)?;
     to.counter("late_ticks", "Ticks that began more than half a tick late", "", totals.late_ticks)?;
-    to.counter("failed_ticks", "Ticks at which no bound was renewed", "", counts.failed_ticks)?;
+    to.counter("failed_ticks", "Ticks at which an error kept bounds from being renewed", "", counts.failed_ticks)?;
     to.counter("bound_changes", "Limits set, changed or removed", "", totals.bounds_changed)?;
     to.counter(
         "enabled_connections",

@@ -41,6 +41,10 @@ pub enum Event {
 pub struct Ready {
     /// Time of the event.
     pub t_ns: u64,
+    /// The same moment in milliseconds since 1970, by which the records of several machines are put together; `None`: an
+    /// earlier agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix_ms: Option<u64>,
     /// The managed interface.
     pub interface: String,
     /// The name of our congestion control in the kernel; `None`: nothing is changed.

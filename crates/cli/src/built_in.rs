@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use lasthop_scenario::{Override, Scenario, nearest_names};
 use lasthop_study::Study;
 use serde::Serialize;
+use std::fs;
 use std::io::{Error, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -146,7 +147,7 @@ impl Found {
     /// If there is neither. A file is read by [`Found::load`].
     pub(crate) fn scenario(typed: &Path) -> Result<Self> {
         let file = |path: PathBuf| Self { source: Source::File(path), _beside: None };
-        let Some(name) = typed.to_str().filter(|_| !typed.is_file()) else {
+        let Some(name) = typed.to_str().filter(|_| !is_readable(typed)) else {
             // A file without the ending may be called as a built-in one is.
             tell_of_file(typed, typed.to_str().and_then(scenario_of));
             return Ok(file(typed.to_owned()));
@@ -194,6 +195,11 @@ impl Found {
             Source::BuiltIn(name, text) => Scenario::from_toml(name, text, overrides)?,
         })
     }
+}
+
+/// Whether there is something to read: a file, or a pipe such as /dev/stdin.
+fn is_readable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
 /// Notes that a file was taken and not what is built in under the same name.

@@ -139,7 +139,14 @@ fn executed(
             progress.finish();
         }
     };
-    let options = lasthop_lab::Options { traffic: TrafficSource::Own, build: build(), stop, progress: &at, capture };
+    let options = lasthop_lab::Options {
+        traffic: TrafficSource::Own,
+        build: build(),
+        stop,
+        progress: &at,
+        capture,
+        records: None,
+    };
     let outcome = lasthop_lab::exec(scenario, &options, guest);
     progress.finish();
     Ok(outcome?)

@@ -8,6 +8,7 @@ mod agent;
 mod built_in;
 mod doctor;
 mod exec;
+mod export;
 mod generate;
 mod key;
 mod laws;
@@ -19,6 +20,8 @@ mod simulate;
 mod stored;
 mod study;
 mod top;
+mod trace;
+mod view;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
@@ -69,12 +72,18 @@ enum Command {
     ExecInside(exec::InsideArguments),
     /// Run a study: a figure of a paper, and which of its claims hold
     Study(study::StudyArguments),
+    /// Write a run in the format of another tool: CSV, flent, iperf3
+    Export(export::ExportArguments),
     /// List and print the scenarios that are built in
     Scenarios(built_in::ScenariosArguments),
     /// Observe this host's connections, and bound their windows when the access point is congested
     Agent(agent::AgentArguments),
     /// Watch an agent on the terminal, or a record of it: connections, limits and their reasons, the common rate
     Top(top::TopArguments),
+    /// Make a scenario of what agents have recorded
+    Trace(trace::TraceArguments),
+    /// Show the result in a folder, or an agent, as a page in a browser on this machine
+    View(view::ViewArguments),
     /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
     /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
@@ -112,9 +121,12 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::run(&arguments),
         Command::ExecInside(arguments) => exec::inside(&arguments),
         Command::Study(arguments) => study::study(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use lasthop_capture::Capture;
 use lasthop_network::{AccessConfig, Topology};
 use lasthop_scenario::{
-    Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series, Vary,
-    short_warmups,
+    AgentMode, Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series,
+    Vary, short_warmups,
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
 use std::fs::File;
@@ -87,6 +87,9 @@ pub(crate) struct RunArguments {
     seed: Option<u64>,
     #[command(flatten)]
     capture: CaptureArguments,
+    /// Keep in this folder what each agent records: HOST.jsonl, for `lasthop trace from` and `lasthop top --replay`
+    #[arg(long, value_name = "DIR")]
+    records: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -182,8 +185,17 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if pcap.is_some() && common.retries > 0 {
         bail!("--retries repeats a run, and --pcap shows one: give one of them");
     }
+    if let Some(folder) = &arguments.records {
+        if common.hosts != Habitat::Kernel {
+            bail!("only agents on kernel hosts write records: --records needs --hosts kernel");
+        }
+        if scenario.hosts.iter().all(|block| block.kind.agent == AgentMode::Off) {
+            bail!("no host of this scenario has an agent that records: agent = \"observe\" gives it one");
+        }
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
     let capture = arguments.capture.begin(&scenario)?;
-    let outcome = one_run(common, &scenario, &stop, &progress, capture.as_ref())?;
+    let outcome = one_run(common, &scenario, &stop, &progress, capture.as_ref(), arguments.records.as_deref())?;
     let captured = arguments.capture.finish(capture);
     let nothing = || match pcap {
         Some(path) => Interrupted(format!("only {} was kept, which ends there", path.display())),
@@ -262,7 +274,7 @@ fn run_in_turn(
         let seed = if arguments.seeds > 1 { format!(", seed {}", scenario.seed) } else { String::new() };
         let label = format!("[{}/{}] {}{seed}", runs.len() + 1, planned.len(), cases[*number].label);
         let progress = Progress::of_run(&label, scenario.duration, common.hosts.hosts_kind());
-        let outcome = one_run(common, scenario, stop, &progress, None);
+        let outcome = one_run(common, scenario, stop, &progress, None, None);
         let outcome = outcome.with_context(|| ended_early(runs.len(), planned.len()))?;
         let (result, series) = outcome.ok_or_else(|| Interrupted(ended_early(runs.len(), planned.len())))?;
         runs.push((*number, result, if common.keeps_series() { series } else { Series::default() }));
@@ -286,7 +298,7 @@ fn run_at_once(
         if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let once = || one_run(common, scenario, stop, &Progress::Silent, None);
+        let once = || one_run(common, scenario, stop, &Progress::Silent, None, None);
         let outcome = stored.run(scenario, common.keeps_series(), once);
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         progress.more(1, stored.ran());
@@ -352,6 +364,7 @@ fn one_run(
     stop: &Arc<AtomicBool>,
     progress: &Progress,
     capture: Option<&Mutex<Capture>>,
+    records: Option<&Path>,
 ) -> Result<Option<(RunResult, Series)>> {
     let at = |at| progress.at(at);
     let outcome = match common.hosts {
@@ -368,7 +381,7 @@ fn one_run(
         }
         Habitat::Kernel => {
             let traffic = common.traffic.source();
-            let options = || lasthop_lab::Options { traffic, build: build(), stop, progress: &at, capture };
+            let options = || lasthop_lab::Options { traffic, build: build(), stop, progress: &at, capture, records };
             let once = || lasthop_lab::run(scenario, &options());
             let again = |result: &RunResult| tell_again(&scenario.name, result);
             let done = until_not_late(common.retries, |(result, _)| result, once, again);

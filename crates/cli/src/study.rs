@@ -114,7 +114,14 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
                 let traffic = lasthop_lab::TrafficSource::Own;
                 lasthop_lab::run(
                     scenario,
-                    &lasthop_lab::Options { traffic, build: build(), stop: &stop, progress: &at, capture: None },
+                    &lasthop_lab::Options {
+                        traffic,
+                        build: build(),
+                        stop: &stop,
+                        progress: &at,
+                        capture: None,
+                        records: None,
+                    },
                 )?
             }
         };

@@ -21,7 +21,7 @@ rtt_ms = 20
 [[hosts]]
 name = "laptop"
 count = 2
-flows = [{ start_s = 590 }]
+flows = []
 [[hosts]]
 name = "camera"
 "#;
@@ -76,17 +76,28 @@ import os, socket
 for name, family in [("server", socket.AF_INET), ("server-8", socket.AF_INET6)]:
     with socket.create_connection(socket.getaddrinfo(name, 80, family)[0][4][:2], timeout=30) as peer:
         print(family.name, peer.recv(100).decode())
+# an answer from another address does not come through a connected socket
+datagrams = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+datagrams.connect((os.environ["LASTHOP_SERVER6"], 80))
+datagrams.settimeout(30)
+datagrams.send(b"ping")
+print(datagrams.recv(100).decode())
 print(os.environ["LASTHOP_HOST"], os.environ["LASTHOP_SERVER"], os.environ["LASTHOP_SERVER6"])
 raise SystemExit(7)
 "#;
     let server = r#"python3 -c '
-import socket
+import socket, threading
+datagrams = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+datagrams.bind(("::", 80))
+def answer():
+    while True: datagrams.sendto(b"pong", datagrams.recvfrom(100)[1])
+threading.Thread(target=answer, daemon=True).start()
 with socket.create_server(("::", 80), family=socket.AF_INET6, dualstack_ipv6=True) as server:
     while True:
         server.accept()[0].sendall(b"hello")'"#;
     let folder = Folder::new();
     let output = folder.run(&["--host", "laptop-2", "--server", server], &["python3", "-c", script]);
-    let expected = "AF_INET hello\nAF_INET6 hello\nlaptop-2 10.79.0.1 fd79::1\n";
+    let expected = "AF_INET hello\nAF_INET6 hello\npong\nlaptop-2 10.79.0.1 fd79::1\n";
     assert_eq!((text(&output.stdout).as_str(), output.status.code()), (expected, Some(7)), "{output:?}");
     assert!(text(&output.stderr).contains("aggregate goodput"), "{output:?}");
 }
@@ -164,4 +175,147 @@ fn a_signal_reaches_the_command_and_is_in_the_exit_code() {
     let output = lab.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(128 + 15), "{output:?}");
     assert!(text(&output.stderr).contains("aggregate goodput"), "the run has a report all the same: {output:?}");
+}
+
+/// Python that uploads to the server for so many seconds, over TCP or UDP.
+fn upload(kind: &str, seconds: u32) -> String {
+    format!(
+        r#"
+import os, socket, time
+sender = socket.socket(socket.AF_INET, socket.{kind})
+sender.connect((os.environ["LASTHOP_SERVER"], 5000))
+end = time.monotonic() + {seconds}
+block = bytes(1400 if "{kind}" == "SOCK_DGRAM" else 65536)
+while time.monotonic() < end:
+    try:
+        sender.send(block)
+    except ConnectionRefusedError:
+        pass
+"#
+    )
+}
+
+#[test]
+fn a_guest_of_today_fills_aggregates_as_the_scenarios_own_flows_do() {
+    if !can_run() {
+        return;
+    }
+    let sink = r#"python3 -c '
+import socket, threading
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(("", 5000))
+def discard(receive):
+    while receive(1 << 20): pass
+threading.Thread(target=discard, args=(datagrams.recv,), daemon=True).start()
+with socket.create_server(("", 5000)) as server:
+    while True:
+        discard(server.accept()[0].recv)'"#;
+    let folder = Folder::new();
+    let modern = ["--set", "hosts.0.era=modern", "--set", "hosts.0.tcp.tsq_pacing_shift=7"];
+    let options = [&["--host", "laptop-1", "--server", sink, "--json"][..], &modern].concat();
+    for kind in ["SOCK_STREAM", "SOCK_DGRAM"] {
+        let output = folder.run(&options, &["python3", "-c", &upload(kind, 4)]);
+        let station = &result(&output).access.stations[0];
+        // with two packets of TCP at a time they are of two to four frames
+        assert!(station.up_aggregate_frames.is_some_and(|frames| frames > 8.0), "{kind}: {station:?}");
+    }
+}
+
+#[test]
+fn a_shell_that_had_the_terminal_gives_it_back() {
+    if !can_run() {
+        return;
+    }
+    // A shell with jobs of its own, in a terminal that the reader behind it needs again.
+    let script = r#"
+import os, pty, sys
+command = sys.argv[1:]
+child, terminal = pty.fork()
+if child == 0:
+    os.execvp("sh", ["sh", "-c", '"$@" && read line && echo "read $line"', "sh", *command])
+os.write(terminal, b"")
+said = b""
+while b"the shell ran" not in said:
+    said += os.read(terminal, 4096)
+os.write(terminal, b"exit\n")
+while b"aggregate goodput" not in said:
+    said += os.read(terminal, 4096)
+os.write(terminal, b"again\n")
+try:
+    while chunk := os.read(terminal, 4096):
+        said += chunk
+except OSError:
+    pass
+print(said.decode(errors="replace"), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+    let folder = Folder::new();
+    let shell =
+        folder.exec(&[], &["bash", "--norc", "-i", "-c", "set -m; sh -c true; echo the shell ran; bash --norc -i"]);
+    let mut python = Command::new("timeout");
+    python.args(["60", "python3", "-c", script]).arg(shell.get_program()).args(shell.get_args());
+    let output = python.output().expect("python3");
+    assert!(text(&output.stdout).contains("read again"), "{output:?}");
+}
+
+#[test]
+fn a_capture_of_kernel_hosts_has_what_the_result_counts() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.0.path().join("run.pcapng").display().to_string();
+    let scenario = folder.0.path().join("quiet.toml").display().to_string();
+    let settings = ["warmup_s=0", "duration_s=4", "access.queue_packets=10", "access.frame_error_rate=0.1"];
+    let mut run = lasthop(&["run", &scenario, "--hosts", "kernel", "--json", "--pcap", &file, "--snaplen", "96"]);
+    settings.iter().for_each(|setting| _ = run.args(["--set", setting]));
+    // three that upload, so that they collide
+    run.args(["--set", "hosts.1.count=3"]);
+    let result = result(&run.output().expect("the command starts"));
+    // Reads the blocks of a pcapng file: an interface's name, a packet's time, its bytes and its comment.
+    let script = r#"
+import collections, struct, sys
+file = open(sys.argv[1], "rb").read()
+at, names, counts, collided = 0, [], collections.Counter(), set()
+def option(at, end, code):
+    while at < end:
+        kind, length = struct.unpack_from("<HH", file, at)
+        if kind == code:
+            return file[at + 4 : at + 4 + length].decode()
+        at += 4 + (length + 3 & ~3)
+    return ""
+while at < len(file):
+    kind, length = struct.unpack_from("<II", file, at)
+    assert struct.unpack_from("<I", file, at + length - 4)[0] == length
+    if kind == 1:
+        names.append(option(at + 16, at + length - 4, 2))
+    if kind == 6:
+        number, high, low, kept, size = struct.unpack_from("<5I", file, at + 8)
+        packet, said = file[at + 28 : at + 28 + kept], option(at + 28 + (kept + 3 & ~3), at + length - 4, 1)
+        assert kept <= 96, kept
+        name = names[number]
+        if name == "air":
+            radio = struct.unpack_from("<H", packet, 2)[0]
+            counts["retries"] += packet[radio] & 0x0C == 8 and packet[radio + 1] & 8 > 0
+            if said.startswith("collision"):
+                collided.add((high, low))
+        elif name == "lost":
+            counts["drops"] += said.startswith("lost: queue full at access_point")
+            counts["given up"] += said.startswith(("lost: retry limit", "lost: too late"))
+        else:
+            counts[name] += packet[0] == 0x45
+    at += length
+print(counts["retries"], len(collided), counts["drops"], counts["given up"])
+print(*(counts[name] for name in ["host-2", "host-0"]))
+"#;
+    let output = Command::new("python3").args(["-c", script, &file]).output().expect("python3");
+    let said = text(&output.stdout);
+    let access = &result.access;
+    let counted = [access.retries, access.collisions, access.downlink_drops, access.retry_drops];
+    let expected = counted.map(|count| count.to_string()).join(" ");
+    let (counts, packets) = said.split_once('\n').expect("two lines");
+    assert_eq!(counts, expected, "{output:?}");
+    assert!(access.retries > 0 && access.collisions > 0 && access.downlink_drops > 0, "{access:?}");
+    let of_camera: Option<u64> = packets.split(' ').next().and_then(|count| count.parse().ok());
+    let sent = result.flows[0].goodput_mbps * 1e6 / 8.0 * result.duration_s / 1448.0;
+    assert!(of_camera.is_some_and(|count| count as f64 >= sent) && packets.trim().ends_with(" 0"), "{packets} {sent}");
 }

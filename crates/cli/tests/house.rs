@@ -19,7 +19,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("scenario", &["keys", "laws", "network", "policy", "tcp", "units"]),
     ("measure", &["laws", "network", "policy", "scenario", "units"]),
     ("capture", &["network", "scenario", "units"]),
-    ("sim", &["capture", "laws", "measure", "network", "peers", "policy", "scenario", "tcp", "units"]),
+    ("traffic", &["scenario", "units"]),
+    ("sim", &["capture", "laws", "measure", "network", "peers", "policy", "scenario", "tcp", "traffic", "units"]),
     ("study", &["keys", "measure", "network", "scenario", "units"]),
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
@@ -28,9 +29,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "python",
         &["external", "laws", "measure", "own", "policy", "report", "scenario", "sim", "study", "units", "version"],
     ),
-    ("lab", &["agent", "capture", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
+    ("lab", &["agent", "capture", "kernel", "laws", "measure", "network", "policy", "scenario", "traffic", "units"]),
     ("version", &["scenario"]),
-    ("view", &["agent"]),
+    ("view", &["agent", "report"]),
     (
         "cli",
         &[
@@ -52,6 +53,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("tcp", &["thiserror"]),
     ("measure", &[]),
     ("capture", &[]),
+    ("traffic", &["rand", "rand_chacha"]),
     ("sim", &["rand", "rand_chacha", "thiserror"]),
 ];
 

@@ -325,6 +325,7 @@ fn complete(
                 let blocks = blocks.into_iter().enumerate().map(|(index, block)| one(block, &here.index(index)));
                 Value::Array(blocks.collect::<Result<_, _>>()?)
             }
+            (Some(Value::Array(_)), true) if child.presence == Presence::Always => Value::Array(Vec::new()),
             (Some(Value::Array(_)), true) => return Err(none(source, child, &here)),
             (Some(_), true) => return Err(wrong_shape(source, &here, true)),
             (None, _) if child.presence == Presence::Required => return Err(none(source, child, &here)),

@@ -54,7 +54,7 @@ pub struct Child {
 /// When an inner table is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Always: without it, all its keys have their defaults. Of several, one.
+    /// Always: without it, all its keys have their defaults. Of several, one; an empty list is none.
     Always,
     /// If it is given.
     IfGiven,

@@ -51,6 +51,12 @@ impl AddressPlan {
         nth(Self::SERVER_NET, server)
     }
 
+    /// Whether a packet of IPv4 with a whole header is from a server of the scenario, or to one.
+    pub(crate) fn has_server(packet: &[u8]) -> bool {
+        let net = &Self::SERVER_NET.octets()[..2];
+        packet[12..14] == *net || packet[16..18] == *net
+    }
+
     /// An IPv6 address of a host.
     pub(crate) fn host6(host: u16) -> Ipv6Addr {
         nth6(Self::HOST_NET6, host)

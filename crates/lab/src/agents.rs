@@ -19,15 +19,17 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use tracing::warn;
 
 /// The time limit for an agent to load its programs on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -76,6 +78,21 @@ pub(crate) struct AgentReport {
     pub(crate) failed: Option<String>,
 }
 
+/// A file that keeps what an agent records.
+struct Record(BufWriter<File>);
+
+impl Record {
+    fn create(folder: &Path, host: &str) -> Result<Self> {
+        let path = folder.join(format!("{host}.jsonl"));
+        let cannot = format!("cannot write the record {}", path.display());
+        File::create(path).map(|file| Self(BufWriter::new(file))).doing(cannot)
+    }
+
+    fn write(&mut self, line: &str) -> std::io::Result<()> {
+        writeln!(self.0, "{line}")
+    }
+}
+
 /// All agents of a run.
 pub(crate) struct Agents {
     agents: Vec<Running>,
@@ -103,13 +120,16 @@ impl Agents {
         scenario: &Scenario,
         hosts: &[HostSpec],
         namespaces: &[Namespace],
+        records: Option<&Path>,
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
+        let names = scenario.host_names();
         let with_agent = hosts.iter().zip(namespaces).filter(|(host, _)| has_agent(host));
         let mut agents: Vec<Running> = Vec::new();
         let mut ready = 0;
         for (host, namespace) in with_agent {
-            agents.push(Running::spawn(scenario, host, namespace)?);
+            let record = records.map(|folder| Record::create(folder, &names[usize::from(host.index)])).transpose()?;
+            agents.push(Running::spawn(scenario, host, namespace, record)?);
             while agents.len() - ready >= AT_ONCE {
                 if !agents[ready].wait_until_ready(stop)? {
                     return Ok(None);
@@ -135,7 +155,7 @@ impl Agents {
 }
 
 impl Running {
-    fn spawn(scenario: &Scenario, host: &HostSpec, namespace: &Namespace) -> Result<Self> {
+    fn spawn(scenario: &Scenario, host: &HostSpec, namespace: &Namespace, mut record: Option<Record>) -> Result<Self> {
         let config = config_file(scenario, host)?;
         // This same program, even if its file has been replaced since.
         let mut command = Command::new("/proc/self/exe");
@@ -154,10 +174,17 @@ impl Running {
         let (send, lines) = channel();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
+                if let Some(Err(error)) = record.as_mut().map(|record| record.write(&line)) {
+                    warn!("the agent's record ends here: {error}");
+                    record = None;
+                }
                 if send.send(line).is_err() {
                     break;
                 }
             }
+            // Written before the channel closes, at which the run is over.
+            drop(record);
+            drop(send);
         });
         let policy = host.kind.policy.policy;
         // With nothing to control, an agent only observes.

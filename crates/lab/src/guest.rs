@@ -17,6 +17,7 @@
 //! guest's sockets.
 
 pub(crate) mod inside;
+pub(crate) mod queues;
 
 use crate::addresses::{AddressPlan, GUEST_ADDRESSES};
 use crate::error::{Doing, Error, Result};
@@ -26,8 +27,8 @@ use crate::process::Process;
 use inside::{BEGUN, Spec};
 use nix::fcntl::OFlag;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, pipe2};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::{Pid, getpgrp, pipe2, tcgetpgrp, tcsetpgrp};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -101,6 +102,8 @@ pub(crate) struct Running<'a> {
     server: Option<Inside>,
     command: Option<Inside>,
     server_failed: Option<String>,
+    /// Whether the terminal was the caller's before the command began.
+    had_terminal: bool,
 }
 
 /// A program in namespaces of its own.
@@ -116,7 +119,7 @@ impl<'a> Running<'a> {
     /// # Errors
     /// If it does not start, or ends at once.
     pub(crate) fn prepare(guest: &'a Guest<'a>, at_server: &Namespace, stop: &AtomicBool) -> Result<Self> {
-        let mut running = Self { guest, server: None, command: None, server_failed: None };
+        let mut running = Self { guest, server: None, command: None, server_failed: None, had_terminal: false };
         let Some(line) = guest.server else { return Ok(running) };
         let command = ["sh", "-c", line].map(OsString::from);
         let mut server = Inside::start(guest, &command, at_server, true)?;
@@ -141,6 +144,7 @@ impl<'a> Running<'a> {
 
     /// Starts the command.
     pub(crate) fn begin(&mut self, at_host: &Namespace) -> Result<()> {
+        self.had_terminal = has_terminal();
         self.command = Some(Inside::start(self.guest, self.guest.command, at_host, false)?);
         Ok(())
     }
@@ -174,6 +178,9 @@ impl<'a> Running<'a> {
 
     /// Stops the server, after the command has ended with this code.
     pub(crate) fn end(mut self, code: i32) -> Ended {
+        if self.had_terminal && !has_terminal() {
+            take_terminal();
+        }
         if let Some(server) = &mut self.server {
             let _ = kill(Pid::from_raw(server.process.0.id() as i32), Signal::SIGTERM);
             let deadline = Instant::now() + STOPPED_WITHIN;
@@ -205,6 +212,23 @@ impl Inside {
         let spawn = if is_server { Process::spawn } else { Process::spawn_in_group };
         let process = spawn(inside, namespace, &descriptors).doing("cannot start a program in a host's namespace")?;
         Ok(Self { process, said: said.into() })
+    }
+}
+
+/// Whether this process group is in the foreground of its terminal.
+fn has_terminal() -> bool {
+    tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp())
+}
+
+/// Brings this process group to the foreground. A shell that has ended cannot: in its namespace of processes this group
+/// has no number.
+fn take_terminal() {
+    let mut stop = SigSet::empty();
+    stop.add(Signal::SIGTTOU);
+    // The signal would stop a group in the background that does this.
+    if stop.thread_block().is_ok() {
+        let _ = tcsetpgrp(std::io::stdin(), getpgrp());
+        let _ = stop.thread_unblock();
     }
 }
 

@@ -79,6 +79,9 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
             if flow.stop.is_some() {
                 refuse(&format!("flows[{number}].stop_s"), "knows no end but that of the run")?;
             }
+            if !matches!(flow.kind, TrafficKind::Bulk { .. }) {
+                refuse(&format!("flows[{number}].kind"), "sends in bulk only")?;
+            }
             if matches!(flow.kind, TrafficKind::Bulk { transfer: Some(_) }) {
                 refuse(&format!("flows[{number}].transfer_kib"), "knows no end but that of the run")?;
             }
@@ -96,7 +99,7 @@ impl<'a> Iperf3<'a> {
         let server = |plan: &FlowPlan| &hosts.servers()[usize::from(plan.server)];
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in (0_u16..).zip(plans) {
-            let namespace = &hosts.hosts()[usize::from(plan.host)];
+            let namespace = &hosts.hosts()[usize::from(plan.spec.host)];
             let port = server_port(number);
             let process = spawn(server(&plan), &["--server", "--one-off", "--port", &port.to_string()])?;
             flows.push(Flow {
@@ -162,7 +165,7 @@ impl<'a> Iperf3<'a> {
                 for (number, flow) in self.flows.iter_mut().enumerate() {
                     let info = flow.read();
                     let received = flow.received;
-                    samples.extend(info.map(|info| FlowSample { at: now, flow: number, info, received }));
+                    samples.extend(info.map(|info| FlowSample { at: now, flow: number, info: Some(info), received }));
                 }
                 while next_sample <= now {
                     next_sample += schedule.sample_every;
@@ -182,23 +185,23 @@ impl<'a> Iperf3<'a> {
             let never = || flow.sockets.is_none().then(|| "did not connect within the run".to_owned());
             flow.counted().since(flow.in_warmup, flow.failed.clone().or_else(never))
         });
-        Ok(Report { flows: flows.collect(), samples, late })
+        Ok(Report { flows: flows.collect(), samples, came: Vec::new(), late })
     }
 }
 
 impl Flow<'_> {
     fn start_if_due(&mut self, now: Time, end: Span) -> Result<()> {
-        if self.client.is_some() || now < self.plan.start {
+        if self.client.is_some() || now < self.plan.spec.start {
             return Ok(());
         }
         let server = AddressPlan::server(self.plan.server).to_string();
-        let host = AddressPlan::host(self.plan.host).to_string();
+        let host = AddressPlan::host(self.plan.spec.host).to_string();
         let (port, client) = (server_port(self.number).to_string(), client_port(self.number).to_string());
         // Longer than the run. The laboratory ends it.
         let seconds = (end.as_secs_f64().ceil() + 10.0).to_string();
         let mut arguments = vec!["--client", &server, "--port", &port, "--bind", &host, "--cport", &client];
         arguments.extend(["--congestion", &self.plan.congestion_control, "--time", &seconds]);
-        if self.plan.direction == Direction::Down {
+        if self.plan.spec.direction == Direction::Down {
             arguments.push("--reverse");
         }
         self.client = Some(spawn(self.namespace, &arguments)?);
@@ -221,7 +224,7 @@ impl Flow<'_> {
             let far = sockets_of(&self.server).find(|socket| peer_port(socket.as_fd()) == Some(port))?;
             // If this process is killed, so are they.
             self.reset_when_killed();
-            self.sockets = Some(match self.plan.direction {
+            self.sockets = Some(match self.plan.spec.direction {
                 Direction::Up => Sockets { sender: near, receiver: far },
                 Direction::Down => Sockets { sender: far, receiver: near },
             });

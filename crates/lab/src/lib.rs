@@ -55,14 +55,17 @@ use internet::Internet;
 use iperf3::Iperf3;
 use lasthop_capture::Capture;
 use lasthop_laws::LawName;
+use lasthop_network::random::Streams;
 use lasthop_network::{Network, Topology};
-use lasthop_scenario::{Build, Direction, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_scenario::{Build, Era, FlowSpec, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_traffic::Application;
 use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
 use leftovers::Netns;
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -120,6 +123,8 @@ pub struct Options<'a> {
     pub progress: &'a (dyn Fn(Span) + Sync),
     /// Shows all packets, if given; the medium's thread writes it.
     pub capture: Option<&'a Mutex<Capture>>,
+    /// A folder for the agents' records, if they are to be kept: HOST.jsonl each.
+    pub records: Option<&'a Path>,
 }
 
 /// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
@@ -183,10 +188,10 @@ fn run_in_steps(
     }
     let hosts = Hosts::new(scenario, &specs, &servers, guest_at)?;
     let outside = guest.map(|guest| Outside::open(guest, &hosts)).transpose()?;
-    let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
+    let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.records, options.stop)? else {
         return Ok(None);
     };
-    let plans = flow_plans(&specs, &servers, &laws, config.aggregates());
+    let plans = flow_plans(scenario.seed, &specs, &servers, &laws, config.aggregates());
     let flows = Flows::prepare(options.traffic, plans, &hosts)?;
     let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
@@ -205,12 +210,23 @@ fn run_in_steps(
     let over = AtomicBool::new(false);
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
     let real_time = RealTime::new(network, &hosts, &stations, clock, shortest_sleep)?.showing(options.capture);
-    let (medium, traffic, valves, watched) = thread::scope(|scope| {
+    // A guest is on its host and on its server, the last.
+    let of_guest = guest.iter().flat_map(|guest| {
+        let sockets = hosts::stack_of(&specs[usize::from(guest.host)].kind).sockets;
+        [usize::from(guest.host), stations.len() - 1].map(|end| guest::queues::End {
+            namespace: &hosts.namespaces[end],
+            station: &stations[end],
+            sockets,
+        })
+    });
+    let of_guest: Vec<_> = of_guest.filter(|end| end.station.queues_in_model()).collect();
+    let (medium, traffic, valves, queues, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
         let valves = scope.spawn(|| ending(&over, || valves.run(&over)));
+        let queues = scope.spawn(|| ending(&over, || guest::queues::tell(&of_guest, &over)));
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, running.as_mut(), &over));
-        (joined(medium), joined(traffic), joined(valves), watched)
+        (joined(medium), joined(traffic), joined(valves), joined(queues), watched)
     });
     let agents = agents.stop(clock);
     let Watched { device_drops, links, ended } = watched?;
@@ -218,6 +234,7 @@ fn run_in_steps(
     drop(outside);
     let (medium, traffic) = (medium?, traffic?);
     valves?;
+    queues?;
     if !medium.complete && ended.is_none() {
         return Ok(None);
     }
@@ -350,9 +367,16 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             return Some((format!("hosts[{block}].last_link"), what.to_owned()));
         }
         for (number, flow) in host.flows.iter().enumerate() {
-            if !matches!(flow.kind, TrafficKind::Bulk { .. }) {
-                let key = format!("hosts[{block}].flows[{number}].kind");
-                return Some((key, format!("\"{}\"", flow.kind.as_str())));
+            let key = |key: &str| format!("hosts[{block}].flows[{number}].{key}");
+            match flow.kind {
+                TrafficKind::Saturated { .. } => return Some((key("kind"), format!("\"{}\"", flow.kind.as_str()))),
+                TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. }
+                    if packet.get() > tun::MTU as u64 =>
+                {
+                    let what = format!("packets of {} bytes (accepted: up to {})", packet.get(), tun::MTU);
+                    return Some((key("packet_bytes"), what));
+                }
+                _ => {}
             }
         }
     }
@@ -361,7 +385,7 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
 
 /// The flows of a run, from either source.
 enum Flows<'a> {
-    Own(Traffic),
+    Own(Traffic<'a>),
     Iperf3(Iperf3<'a>),
 }
 
@@ -393,27 +417,19 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Co
     config
 }
 
-fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
-    let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
-    let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| FlowPlan {
-        host: host.index,
+fn flow_plans(seed: u64, specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
+    let streams = Streams::new(seed);
+    let flows =
+        specs.iter().flat_map(|host| host.flows.iter().enumerate().map(move |(number, flow)| (host, number, flow)));
+    let plan = |((host, number, flow), &server): ((&HostSpec, usize, &FlowSpec), &u16)| FlowPlan {
+        spec: flow.clone(),
+        application: Application::new(flow, streams.stream(&format!("traffic/host-{}/flow-{number}", host.index))),
         server,
-        direction: flow.direction,
-        sender: match flow.direction {
-            Direction::Up => usize::from(host.index),
-            Direction::Down => specs.len() + usize::from(server),
-        },
-        dscp: flow.dscp,
+        ends: [usize::from(host.index), specs.len() + usize::from(server)],
         congestion_control: laws.name(&host.kind).to_owned(),
         hears: laws::hears(&host.kind).is_some(),
         options: hosts::stack_of(&host.kind).sockets,
         over_aggregates: aggregates,
-        start: flow.start,
-        stop: flow.stop,
-        transfer: match flow.kind {
-            TrafficKind::Bulk { transfer } => transfer,
-            other => unreachable!("a scenario with traffic of the kind {} is refused", other.as_str()),
-        },
     };
     flows.zip(&servers.of_flow).map(plan).collect()
 }
@@ -501,7 +517,10 @@ mod tests {
     #[test]
     fn what_only_simulated_hosts_can_do_is_refused_by_its_key() {
         for (line, said) in [
-            ("kind = \"on-off\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"on-off\""),
+            (
+                "kind = \"ping\"\npacket_bytes = 2000",
+                "hosts[1].flows[1].packet_bytes: kernel hosts cannot run packets of 2000 bytes",
+            ),
             ("kind = \"saturated\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"saturated\""),
         ] {
             assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);
@@ -565,7 +584,14 @@ mod tests {
         for grain in moderations.iter().chain(&ticks).chain(&packets) {
             let (before, stop) = (cpu_ms(), AtomicBool::new(false));
             let build = Build { version: String::new(), commit: None, dirty: false };
-            let options = Options { traffic: TrafficSource::Own, build, stop: &stop, progress: &|_| {}, capture: None };
+            let options = Options {
+                traffic: TrafficSource::Own,
+                build,
+                stop: &stop,
+                progress: &|_| {},
+                capture: None,
+                records: None,
+            };
             let ((result, _), _) =
                 run_in_steps(&scenario, &options, None, grain).expect("root").expect("it is not stopped");
             let cores = (cpu_ms() - before) as f64 / f64::from(1000 * SECONDS);

@@ -48,8 +48,7 @@ impl Measured<'_> {
         let mut measurement = Measurement::new(self.scenario, self.hosts, true);
         self.tell_bounds(&mut measurement);
         for sample in &self.traffic.samples {
-            let info = &sample.info;
-            let seen = Seen {
+            let seen = sample.info.map(|info| Seen {
                 acked: info.acked,
                 cwnd_segments: info.cwnd_segments,
                 ssthresh_segments: info.ssthresh_segments,
@@ -60,14 +59,19 @@ impl Measured<'_> {
                 unsent_bytes: info.unsent_bytes.into(),
                 retransmits: info.retransmits.into(),
                 last_link: self.link_at(sample.flow, sample.at).copied(),
-            };
-            measurement.on_sample(sample.at, sample.flow, sample.received, Some(&seen));
+            });
+            measurement.on_sample(sample.at, sample.flow, sample.received, seen.as_ref());
         }
         for sample in &self.medium.queues {
             measurement.on_queue(sample.at, sample.place, sample.packets);
         }
         for (flow, report) in self.traffic.flows.iter().enumerate() {
-            measurement.on_deliveries(flow, report.transfer.clone());
+            measurement.on_deliveries(flow, report.deliveries.clone());
+            report.sent.iter().for_each(|(at, number)| measurement.on_sent(*at, flow, *number));
+            report.video.into_iter().for_each(|video| measurement.on_video(flow, video));
+        }
+        for came in &self.traffic.came {
+            measurement.on_received(came.at, came.flow, came.number, came.sent_at);
         }
         let spread = |times: &real_time::Histogram| Lateness {
             p50: times.permille_us(500) as f64,

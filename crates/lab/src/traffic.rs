@@ -1,27 +1,38 @@
-//! The laboratory's own traffic: bulk TCP up and down through the hosts' kernels, with its `TCP_INFO`.
+//! The laboratory's own traffic: what the scenario's applications send through the hosts' kernels, with the `TCP_INFO` of
+//! each connection.
 //!
-//! Every socket is created in its host's namespace before the run and connects at the flow's start time. The sender
-//! writes zeroes as fast as its kernel takes them: without end, until its stop, or up to a transfer's size. Then it
-//! closes, and the kernel still sends the buffered data. The receiver counts and discards. One thread serves all flows
+//! What is sent when, and what becomes of an answer, is the matter of [`lasthop_traffic`], as with simulated hosts. Here
+//! are the sockets. Every socket is created in its host's namespace before the run, and connects when its application
+//! opens it; a further connection of the flow has a socket of its own. The sender writes zeroes as fast as its kernel
+//! takes them, as many as the application has written. The receiver counts and discards. One thread serves all flows
 //! and reads `TCP_INFO` of every sender at a fixed interval.
 //!
-//! Closing a socket resets its connection ([`reset_when_closed`]), so none outlives the run or the process.
+//! A datagram carries its number and when it was sent. Both ends have the same clock, so one way can be measured. What
+//! this thread takes to read a datagram is part of its delay.
+//!
+//! Closing a socket resets its connection ([`reset_when_closed`]), so none outlives the run or the process. A connection
+//! with a successor is closed when its receiver has read the end: its port is free at once, without TIME-WAIT.
 
 use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Error, Result};
+use crate::guest::queues::OF_LABORATORY;
 use crate::hosts::Hosts;
+use crate::namespace::Namespace;
+use crate::real_time::wait;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
+use crate::tun::MTU;
 use crate::valve::Station;
 use lasthop_measure::DeliveryMeter;
-use lasthop_scenario::Direction;
+use lasthop_scenario::{Direction, FlowSpec, TrafficKind, VideoResult};
+use lasthop_traffic::{Action, Application};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::socket::{
     self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, SockaddrIn, setsockopt,
-    sockopt::{Ipv4Tos, Linger, TcpCongestion},
+    sockopt::{Ipv4Tos, Linger, Mark, RcvBufForce, ReuseAddr, SndBufForce, TcpCongestion},
 };
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -39,17 +50,24 @@ pub(crate) const LOOK_EVERY: Span = Span::from_millis(4);
 /// The maximum size of a read.
 const READ_BYTES: usize = 1024 * 1024;
 
+/// IP and UDP headers of a datagram.
+const DATAGRAM_HEADERS: usize = 28;
+/// What a datagram carries: its number with [`ANSWER`], and when it was sent, in nanoseconds of the run.
+const STAMP_BYTES: usize = 16;
+/// The bit of the number that tells the answer to a ping.
+const ANSWER: u64 = 1 << 63;
+/// The buffers of a socket of datagrams: the host's queue is to be full before.
+const DATAGRAM_BUFFER: usize = 4 << 20;
+
 /// The plan of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowPlan {
-    pub(crate) host: u16,
+    pub(crate) spec: FlowSpec,
+    pub(crate) application: Application,
     /// The index of its server.
     pub(crate) server: u16,
-    pub(crate) direction: Direction,
-    /// The end that sends: hosts by index, then servers.
-    pub(crate) sender: usize,
-    /// The DSCP of its packets.
-    pub(crate) dscp: u8,
+    /// The ends at its host and at its server: hosts by index, then servers.
+    pub(crate) ends: [usize; 2],
     /// A congestion control that the kernel offers.
     pub(crate) congestion_control: String,
     /// Whether the server's listener needs it, too: the law uses reports that come with a SYN.
@@ -59,12 +77,32 @@ pub(crate) struct FlowPlan {
     /// Whether the network carries aggregates: the receiver is woken for lumps of data only
     /// ([`SocketOptions::wake_for_lumps`]).
     pub(crate) over_aggregates: bool,
-    /// When the client connects.
-    pub(crate) start: Time,
-    /// The application's last write; `None` means no stop.
-    pub(crate) stop: Option<Time>,
-    /// The size of the transfer; `None` means an endless flow.
-    pub(crate) transfer: Option<Bytes>,
+}
+
+impl FlowPlan {
+    /// The end that sends the data.
+    pub(crate) fn sender(&self) -> usize {
+        self.ends[usize::from(self.spec.direction == Direction::Down)]
+    }
+
+    /// Whether the receiver of the data asks for them.
+    fn asks(&self) -> bool {
+        matches!(self.spec.kind, TrafficKind::Transfers { request: Some(_), .. } | TrafficKind::Video { .. })
+    }
+
+    /// Whether the receiver is woken for lumps only. What is measured message by message is read at once.
+    fn reads_lumps(&self) -> bool {
+        self.over_aggregates && self.spec.kind.is_greedy()
+    }
+
+    /// What an end is watched for. Who may have nothing to write is told once that there is room.
+    fn interest(&self, sends: bool) -> EpollFlags {
+        match (self.asks(), sends) {
+            (true, _) => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET,
+            (false, true) => EpollFlags::EPOLLOUT | EpollFlags::EPOLLET,
+            (false, false) => EpollFlags::EPOLLIN,
+        }
+    }
 }
 
 /// A reading of one flow's sender.
@@ -73,8 +111,9 @@ pub(crate) struct FlowSample {
     pub(crate) at: Time,
     /// Index into the plans.
     pub(crate) flow: usize,
-    pub(crate) info: TcpInfo,
-    /// Bytes received by the application since the connection began.
+    /// `None` without a connection.
+    pub(crate) info: Option<TcpInfo>,
+    /// Bytes received by the application since the flow began.
     pub(crate) received: Bytes,
 }
 
@@ -89,8 +128,21 @@ pub(crate) struct FlowReport {
     pub(crate) failed: Option<String>,
     /// The server has not seen the end of its handshake. This happens when acknowledgements are lost.
     pub(crate) unconnected: bool,
-    /// The delivery of a transfer; empty for an endless flow.
-    pub(crate) transfer: DeliveryMeter,
+    /// The messages or transfers; empty for an endless flow.
+    pub(crate) deliveries: DeliveryMeter,
+    /// When each datagram was sent, and its number.
+    pub(crate) sent: Vec<(Time, u64)>,
+    pub(crate) video: Option<VideoResult>,
+}
+
+/// A datagram that has come, or the answer to a ping.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Came {
+    pub(crate) at: Time,
+    /// Index into the plans.
+    pub(crate) flow: usize,
+    pub(crate) number: u64,
+    pub(crate) sent_at: Time,
 }
 
 /// The outcome of the traffic.
@@ -99,8 +151,9 @@ pub(crate) struct Report {
     /// By flow, in the order of the plans.
     pub(crate) flows: Vec<FlowReport>,
     pub(crate) samples: Vec<FlowSample>,
-    /// The greatest lateness of a reading. Other work of this thread was at most as late: writing, reading, starting a
-    /// flow.
+    /// All datagrams that came, in order of time.
+    pub(crate) came: Vec<Came>,
+    /// The greatest lateness of a reading, or of what an application had to do.
     pub(crate) late: Span,
 }
 
@@ -118,6 +171,13 @@ impl Counted {
         Self { received, retransmits, timeouts: info.and_then(|info| info.timeouts) }
     }
 
+    /// With those of earlier connections.
+    fn with_past(self, past: Self) -> Self {
+        let retransmits = self.retransmits + past.retransmits;
+        let timeouts = self.timeouts.or(past.timeouts.map(|_| 0)).map(|now| now + past.timeouts.unwrap_or(0));
+        Self { retransmits, timeouts, ..self }
+    }
+
     /// The counters since `warmup`.
     pub(crate) fn since(self, warmup: Self, failed: Option<String>) -> FlowReport {
         FlowReport {
@@ -125,19 +185,22 @@ impl Counted {
             retransmits: self.retransmits - warmup.retransmits,
             timeouts: self.timeouts.map(|timeouts| timeouts - warmup.timeouts.unwrap_or(0)),
             failed,
-            unconnected: false,
-            transfer: DeliveryMeter::default(),
+            ..FlowReport::default()
         }
     }
 }
 
 /// All flows of a run, ready to start.
-pub(crate) struct Traffic {
+pub(crate) struct Traffic<'a> {
     plans: Vec<FlowPlan>,
     /// In the order of the servers that have flows.
     listeners: Vec<TcpListener>,
     flows: Vec<Flow>,
     epoll: Epoll,
+    hosts: &'a Hosts,
+    /// The end of the warm-up.
+    warm: Time,
+    came: Vec<Came>,
     /// The data to send. Also the buffer for received data, which the kernel is told to discard.
     zeroes: Vec<u8>,
 }
@@ -145,19 +208,29 @@ pub(crate) struct Traffic {
 struct Flow {
     client: OwnedFd,
     server: Option<OwnedFd>,
+    /// Whether it has ever been opened.
     started: bool,
-    /// The bytes left to write.
+    /// Whether its server has ever accepted.
+    connected: bool,
+    /// What the application has written and the kernel has not taken: of the sender, and of requests.
     unwritten: u64,
-    /// Whether the sender has closed.
+    unasked: u64,
+    /// Whether the sender closes when all is written, and whether it has.
+    closing: bool,
     closed: bool,
     /// Whether the receiver has reached the end of the stream.
     ended: bool,
-    /// The time of reading a transfer's last byte.
-    transferred: Option<Time>,
+    /// What the receiver has read of this connection, and what the sender has read of requests.
+    read: u64,
+    asked: u64,
     received: Bytes,
+    /// The counters of earlier connections.
+    past: Counted,
     in_warmup: Counted,
     last_info: Option<TcpInfo>,
     failed: Option<String>,
+    deliveries: DeliveryMeter,
+    sent: Vec<(Time, u64)>,
 }
 
 /// The socket of an epoll event.
@@ -168,18 +241,19 @@ enum Token {
     Server(usize),
 }
 
-impl Traffic {
+impl<'a> Traffic<'a> {
     /// Creates the sockets: every client in its host's namespace, a listener in each server's
     /// that has flows.
     ///
     /// # Errors
     /// If a socket cannot be created or rejects its congestion control ([`crate::check`] checks for that in advance).
-    pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &Hosts) -> Result<Self> {
+    pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &'a Hosts) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         let mut listeners = Vec::with_capacity(hosts.servers().len());
         for (number, server) in (0..).zip(hosts.servers()) {
             // Accepted sockets inherit the options. The answer to a SYN has them, too.
-            let Some(plan) = plans.iter().find(|plan| plan.server == number) else { continue };
+            let is_here = |plan: &&FlowPlan| plan.server == number && plan.spec.kind.is_tcp();
+            let Some(plan) = plans.iter().find(is_here) else { continue };
             let listener = server.run(|| {
                 let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;
                 plan.options.on_new(&listener)?;
@@ -197,35 +271,46 @@ impl Traffic {
         }
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in plans.iter().enumerate() {
-            let port = u16::try_from(number).ok().and_then(|number| FIRST_CLIENT_PORT.checked_add(number));
-            let port =
-                port.ok_or_else(|| Error::Machine(format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT)))?;
-            let client = hosts.hosts()[usize::from(plan.host)].run(|| {
-                let client = tcp_socket(AddressPlan::host(plan.host), port)?;
-                plan.options.on_new(&client)?;
-                if plan.over_aggregates && plan.direction == Direction::Down {
-                    plan.options.wake_for_lumps(&client)?;
+            let (client, server) = if plan.spec.kind.is_tcp() {
+                (client_socket(plan, number, hosts)?, None)
+            } else {
+                let [client, server] = datagram_sockets(plan, number, hosts)?;
+                for (socket, token) in [(&client, Token::Client(number)), (&server, Token::Server(number))] {
+                    epoll.add(socket, token.event(EpollFlags::EPOLLIN)).doing("cannot watch a socket")?;
                 }
-                // Also for a download, whose sender is the server: an unknown name must fail before the run.
-                set_congestion_control(&client, &plan.congestion_control)?;
-                set_dscp(&client, plan.dscp)?;
-                Ok(client)
-            })?;
+                (client, Some(server))
+            };
             flows.push(Flow {
                 client,
-                server: None,
+                connected: server.is_some(),
+                server,
                 started: false,
-                unwritten: plan.transfer.map_or(u64::MAX, Bytes::get),
+                unwritten: 0,
+                unasked: 0,
+                closing: false,
                 closed: false,
                 ended: false,
-                transferred: None,
+                read: 0,
+                asked: 0,
                 received: Bytes::ZERO,
+                past: Counted::default(),
                 in_warmup: Counted::default(),
                 last_info: None,
                 failed: None,
+                deliveries: DeliveryMeter::default(),
+                sent: Vec::new(),
             });
         }
-        Ok(Self { plans, listeners, flows, epoll, zeroes: vec![0; READ_BYTES] })
+        Ok(Self {
+            plans,
+            listeners,
+            flows,
+            epoll,
+            hosts,
+            warm: Time::ZERO,
+            came: Vec::new(),
+            zeroes: vec![0; READ_BYTES],
+        })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
@@ -240,7 +325,8 @@ impl Traffic {
         stop: &AtomicBool,
     ) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
-        let mut warm = Some(Time::ZERO + schedule.warmup);
+        self.warm = Time::ZERO + schedule.warmup;
+        let mut warm = Some(self.warm);
         let mut next_sample = Time::ZERO;
         let looks = self.plans.iter().any(|plan| plan.over_aggregates) || stations.iter().any(Station::queues_in_model);
         let mut next_look = looks.then_some(Time::ZERO);
@@ -251,11 +337,10 @@ impl Traffic {
             if now >= end {
                 break;
             }
-            self.start_due(now);
-            self.stop_due(now);
+            late = late.max(self.act_all(clock, stations)?);
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
-                self.read_lumps(clock);
+                self.read_lumps(clock, stations)?;
                 self.read_senders();
                 self.flows.iter_mut().for_each(|flow| flow.in_warmup = flow.counted());
             }
@@ -268,78 +353,127 @@ impl Traffic {
             }
             if next_look.is_some_and(|next| now >= next) {
                 next_look = Some(now + LOOK_EVERY);
-                self.read_lumps(clock);
+                self.read_lumps(clock, stations)?;
                 let read = self.read_senders();
                 tell_small_queues(read.into_iter().map(|(flow, info)| (&self.plans[flow], info)), stations);
             }
-            let next = self.flows.iter().zip(&self.plans).filter_map(|(flow, plan)| flow.next_at(plan));
+            let next = self.plans.iter().map(|plan| plan.application.next_at());
             let next = next.chain([next_sample]).chain(warm).chain(next_look).min().unwrap_or(end);
-            let wait = clock.until(next).min(Span::from_millis(20)).as_nanos().div_ceil(1_000_000);
-            let woken = match self.epoll.wait(&mut events, EpollTimeout::from(wait as u8)) {
-                Ok(woken) => woken,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error).doing("cannot wait for the sockets of the traffic"),
-            };
+            let sleep = clock.until(next).min(Span::from_millis(20));
+            let woken = wait(&self.epoll, &mut events, sleep).doing("cannot wait for the sockets of the traffic")?;
             for event in &events[..woken] {
-                self.on_event(event, clock)?;
+                self.on_event(event, clock, stations)?;
             }
         }
-        self.read_lumps(clock);
+        self.read_lumps(clock, stations)?;
         self.read_senders();
-        let warm = Time::ZERO + schedule.warmup;
-        let flows = self.flows.iter().zip(&self.plans).map(|(flow, plan)| {
+        let warm = self.warm;
+        let until = end.min(clock.now());
+        let flows = self.flows.into_iter().zip(&self.plans).map(|(flow, plan)| {
             let report = flow.counted().since(flow.in_warmup, flow.failed.clone());
-            let transfer = delivery(plan, flow.transferred, warm);
-            FlowReport { unconnected: flow.server.is_none(), transfer, ..report }
+            let mut deliveries = flow.deliveries;
+            plan.application.undelivered().for_each(|since| deliveries.on_undelivered(since));
+            let video = plan.application.video(warm, until);
+            FlowReport { unconnected: !flow.connected, deliveries, sent: flow.sent, video, ..report }
         });
-        Ok(Report { flows: flows.collect(), samples, late })
+        Ok(Report { flows: flows.collect(), samples, came: self.came, late })
     }
 
-    fn on_event(&mut self, event: &EpollEvent, clock: Clock) -> Result<()> {
-        match Token::of(event) {
-            Token::Listener(server) => self.accept(server)?,
-            Token::Client(flow) => self.serve(flow, Direction::Up, clock),
-            Token::Server(flow) => self.serve(flow, Direction::Down, clock),
+    fn on_event(&mut self, event: &EpollEvent, clock: Clock, stations: &[Station]) -> Result<()> {
+        let (flow, end) = match Token::of(event) {
+            Token::Listener(server) => return self.accept(server, clock, stations),
+            Token::Client(flow) => (flow, Direction::Up),
+            Token::Server(flow) => (flow, Direction::Down),
+        };
+        if self.plans[flow].spec.kind.is_datagrams() {
+            self.serve_datagrams(flow, end, clock, stations);
+            Ok(())
+        } else {
+            self.serve(flow, end, clock, stations)
+        }
+    }
+
+    /// Lets all applications do what is due; returns how late the latest was.
+    fn act_all(&mut self, clock: Clock, stations: &[Station]) -> Result<Span> {
+        let mut late = Span::ZERO;
+        for number in 0..self.plans.len() {
+            let (now, due) = (clock.now(), self.plans[number].application.next_at());
+            if due <= now {
+                late = late.max(now - due);
+                self.act(number, clock, stations)?;
+            }
+        }
+        Ok(late)
+    }
+
+    /// Lets an application do what is due.
+    fn act(&mut self, number: usize, clock: Clock, stations: &[Station]) -> Result<()> {
+        let mut actions = Vec::new();
+        loop {
+            let now = clock.now();
+            let application = &mut self.plans[number].application;
+            if application.next_at() > now {
+                return Ok(());
+            }
+            application.act(now, &mut actions);
+            for action in actions.drain(..) {
+                self.carry_out(number, action, clock, stations)?;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, number: usize, action: Action, clock: Clock, stations: &[Station]) -> Result<()> {
+        let flow = &mut self.flows[number];
+        match action {
+            Action::Open => return self.open(number),
+            Action::Write(size) => flow.unwritten += size.get(),
+            Action::WriteOn => flow.unwritten = u64::MAX,
+            Action::Pause => flow.unwritten = 0,
+            Action::Close => flow.closing = true,
+            Action::Ask(size) => flow.unasked += size.get(),
+            Action::Send(datagram) => {
+                flow.started = true;
+                let now = clock.now();
+                flow.sent.push((now, datagram));
+                let size = match self.plans[number].spec.kind {
+                    TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. } => packet.get() as usize,
+                    other => unreachable!("{} sends no datagrams", other.as_str()),
+                };
+                let direction = self.plans[number].spec.direction;
+                self.send_datagram(number, direction, (datagram, now), size - DATAGRAM_HEADERS, stations);
+                return Ok(());
+            }
+            Action::Saturate | Action::Cease => unreachable!("a scenario with saturated traffic is refused"),
+        }
+        self.flush(number);
+        Ok(())
+    }
+
+    /// Opens a connection. One before it is over.
+    fn open(&mut self, number: usize) -> Result<()> {
+        let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+        if flow.started {
+            flow.past = flow.counted();
+            (flow.server, flow.last_info) = (None, None);
+            (flow.unwritten, flow.unasked, flow.read, flow.asked) = (0, 0, 0, 0);
+            (flow.closing, flow.closed, flow.ended) = (false, false, false);
+            flow.client = client_socket(plan, number, self.hosts)?;
+        }
+        flow.started = true;
+        let server = SockaddrIn::from(SocketAddrV4::new(AddressPlan::server(plan.server), SERVER_PORT));
+        let interest = plan.interest(plan.spec.direction == Direction::Up);
+        let connected = match socket::connect(flow.client.as_raw_fd(), &server) {
+            Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = connected.and_then(|()| self.epoll.add(&flow.client, Token::Client(number).event(interest)))
+        {
+            flow.failed = Some(format!("cannot connect: {error}"));
         }
         Ok(())
     }
 
-    fn start_due(&mut self, now: Time) {
-        for (number, (flow, plan)) in self.flows.iter_mut().zip(&self.plans).enumerate() {
-            if flow.started || now < plan.start {
-                continue;
-            }
-            flow.started = true;
-            let server = SockaddrIn::from(SocketAddrV4::new(AddressPlan::server(plan.server), SERVER_PORT));
-            let interest = match plan.direction {
-                Direction::Up => EpollFlags::EPOLLOUT,
-                Direction::Down => EpollFlags::EPOLLIN,
-            };
-            let connected = match socket::connect(flow.client.as_raw_fd(), &server) {
-                Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
-                Err(error) => Err(error),
-            };
-            if let Err(error) =
-                connected.and_then(|()| self.epoll.add(&flow.client, Token::Client(number).event(interest)))
-            {
-                flow.failed = Some(format!("cannot connect: {error}"));
-            }
-        }
-    }
-
-    /// Closes the flows due to stop. A flow not yet connected closes once it is.
-    fn stop_due(&mut self, now: Time) {
-        for (flow, plan) in self.flows.iter_mut().zip(&self.plans) {
-            let due = plan.stop.is_some_and(|stop| now >= stop);
-            if let (true, false, Some(sender), true) = (due, flow.closed, flow.sender(plan), flow.server.is_some()) {
-                let _ = self.epoll.delete(sender);
-                close(sender);
-                flow.closed = true;
-            }
-        }
-    }
-
-    fn accept(&mut self, server: usize) -> Result<()> {
+    fn accept(&mut self, server: usize, clock: Clock, stations: &[Station]) -> Result<()> {
         loop {
             let (accepted, client) = match self.listeners[server].accept() {
                 Ok(accepted) => accepted,
@@ -352,89 +486,181 @@ impl Traffic {
             let Some(number) = flow_of_port(client.port()).filter(|&number| number < self.flows.len()) else {
                 continue;
             };
-            let flow = &mut self.flows[number];
-            let plan = &self.plans[number];
-            set_dscp(&accepted, plan.dscp)?;
-            let interest = match plan.direction {
-                Direction::Up => {
-                    if plan.over_aggregates {
-                        plan.options.wake_for_lumps(&accepted)?;
-                    }
-                    EpollFlags::EPOLLIN
-                }
-                Direction::Down => {
-                    set_congestion_control(&accepted, &plan.congestion_control)?;
-                    EpollFlags::EPOLLOUT
-                }
-            };
-            self.epoll.add(&accepted, Token::Server(number).event(interest)).doing("cannot watch a socket")?;
+            let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+            set_dscp(&accepted, plan.spec.dscp)?;
+            let sends = plan.spec.direction == Direction::Down;
+            if sends {
+                set_congestion_control(&accepted, &plan.congestion_control)?;
+            } else if plan.reads_lumps() {
+                plan.options.wake_for_lumps(&accepted)?;
+            }
+            self.epoll
+                .add(&accepted, Token::Server(number).event(plan.interest(sends)))
+                .doing("cannot watch a socket")?;
             flow.server = Some(accepted);
+            flow.connected = true;
+            // A client that had to close has waited for this.
+            self.serve(number, Direction::Up, clock, stations)?;
         }
     }
 
-    /// Handles an event on the end of a flow that sends in direction `sends_in`. If the flow's direction differs, that
-    /// end receives.
-    fn serve(&mut self, number: usize, sends_in: Direction, clock: Clock) {
+    /// Writes what both ends of a flow have to write.
+    fn flush(&mut self, number: usize) {
         let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
-        let socket = match sends_in {
+        if !flow.started || flow.failed.is_some() {
+            return;
+        }
+        let [sender, receiver] = match plan.spec.direction {
+            Direction::Up => [Some(&flow.client), flow.server.as_ref()],
+            Direction::Down => [flow.server.as_ref(), Some(&flow.client)],
+        };
+        let mut outcome = Ok(());
+        if let Some(sender) = sender.filter(|_| !flow.closed) {
+            outcome = send_all(sender, &self.zeroes[..WRITE_BYTES], &mut flow.unwritten);
+            if outcome.is_ok() && flow.closing && flow.unwritten == 0 && flow.server.is_some() {
+                let _ = self.epoll.delete(sender);
+                close(sender);
+                flow.closed = true;
+            }
+        }
+        if let Some(receiver) = receiver.filter(|_| flow.unasked > 0) {
+            outcome = outcome.and(send_all(receiver, &self.zeroes[..WRITE_BYTES], &mut flow.unasked));
+        }
+        if let Err(error) = outcome {
+            flow.fail(&self.epoll, error);
+        }
+    }
+
+    /// Handles an event on one end of a flow: the host's ("up") or its server's.
+    fn serve(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) -> Result<()> {
+        self.flush(number);
+        let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
+        let socket = match end {
             Direction::Up => Some(&flow.client),
             Direction::Down => flow.server.as_ref(),
         };
-        let Some(socket) = socket else { return };
-        let outcome = if plan.direction == sends_in {
-            send_all(socket, &self.zeroes[..WRITE_BYTES], &mut flow.unwritten).map(|()| {
-                if flow.unwritten == 0 && !flow.closed {
-                    let _ = self.epoll.delete(socket);
-                    close(socket);
-                    flow.closed = true;
+        let Some(socket) = socket.filter(|_| flow.failed.is_none() && !flow.ended) else { return Ok(()) };
+        let now = clock.now();
+        if plan.spec.direction == end {
+            if plan.asks() {
+                match receive_all(socket, &mut self.zeroes) {
+                    Ok((asked, _)) => flow.asked += asked.get(),
+                    Err(error) => flow.fail(&self.epoll, error),
                 }
-            })
-        } else {
-            let first = flow.received == Bytes::ZERO;
-            receive_all(socket, &mut self.zeroes).map(|(received, ended)| {
+                plan.application.on_asked(now, flow.asked);
+            }
+            return self.act(number, clock, stations);
+        }
+        let first = flow.received == Bytes::ZERO;
+        match receive_all(socket, &mut self.zeroes) {
+            Ok((received, ended)) => {
                 if first && received > Bytes::ZERO {
                     plan.options.on_first_data(socket);
                 }
                 flow.received += received;
-                if flow.transferred.is_none() && plan.transfer.is_some_and(|transfer| flow.received >= transfer) {
-                    flow.transferred = Some(clock.now());
+                flow.read += received.get();
+                let mut delays = Vec::new();
+                plan.application.on_read(now, flow.read, &mut delays);
+                if now >= self.warm {
+                    delays.into_iter().for_each(|took| flow.deliveries.on_delivered(took));
                 }
-                if ended && !flow.closed {
-                    flow.failed = Some("the connection ended before its sender closed it".to_owned());
-                }
-                flow.ended |= ended;
                 if ended {
                     let _ = self.epoll.delete(socket);
+                    if !flow.closed {
+                        flow.failed = Some("the connection ended before its sender closed it".to_owned());
+                    }
+                    // The final counters. A finished connection is not sampled again.
+                    let info = flow.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok());
+                    flow.last_info = info.or(flow.last_info);
+                    flow.ended = true;
                 }
-            })
-        };
-        if let Err(error) = outcome {
-            let _ = self.epoll.delete(socket);
-            flow.failed = Some(format!("the connection ended: {error}"));
+            }
+            Err(error) => flow.fail(&self.epoll, error),
         }
-        if flow.ended {
-            // The final counters. A finished connection is not sampled again.
-            flow.last_info = flow.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok()).or(flow.last_info);
-        }
+        self.act(number, clock, stations)
     }
 
-    /// Reads what has arrived but did not wake its receiver.
-    fn read_lumps(&mut self, clock: Clock) {
-        for flow in 0..self.flows.len() {
-            let (state, plan) = (&self.flows[flow], &self.plans[flow]);
-            if plan.over_aggregates && state.server.is_some() && !state.ended && state.failed.is_none() {
-                let receiver = match plan.direction {
-                    Direction::Up => Direction::Down,
-                    Direction::Down => Direction::Up,
-                };
-                self.serve(flow, receiver, clock);
+    /// Reads all datagrams that have come to one end of a flow, and answers pings.
+    fn serve_datagrams(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) {
+        let mut stamp = [0; STAMP_BYTES];
+        loop {
+            let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+            let socket = match end {
+                Direction::Up => &flow.client,
+                Direction::Down => flow.server.as_ref().expect("a flow of datagrams has both sockets"),
+            };
+            let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
+            let payload = match socket::recv(socket.as_raw_fd(), &mut stamp, flags) {
+                Ok(payload) if payload >= STAMP_BYTES => payload,
+                Ok(_) | Err(Errno::EINTR) => continue,
+                Err(Errno::EAGAIN) => return,
+                Err(error) => {
+                    flow.fail(&self.epoll, error);
+                    return;
+                }
+            };
+            let now = clock.now();
+            let [datagram, sent_ns] = [0, 8].map(|at| u64::from_be_bytes(std::array::from_fn(|byte| stamp[at + byte])));
+            let (is_answer, datagram) = (datagram & ANSWER != 0, datagram & !ANSWER);
+            let sent_at = Time::from_nanos(sent_ns);
+            let is_ping = matches!(plan.spec.kind, TrafficKind::Ping { .. });
+            if !is_answer {
+                flow.received += Bytes::new(payload as u64);
+            }
+            if is_ping && !is_answer {
+                self.send_datagram(number, end, (datagram | ANSWER, sent_at), payload, stations);
+            } else {
+                self.came.push(Came { at: now, flow: number, number: datagram, sent_at });
             }
         }
     }
 
+    /// Sends a datagram from one end. One that has no room is lost, as at any host.
+    fn send_datagram(
+        &mut self,
+        number: usize,
+        end: Direction,
+        (datagram, sent_at): (u64, Time),
+        payload: usize,
+        stations: &[Station],
+    ) {
+        let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+        let (socket, end) = match end {
+            Direction::Up => (&flow.client, plan.ends[0]),
+            Direction::Down => (flow.server.as_ref().expect("a flow of datagrams has both sockets"), plan.ends[1]),
+        };
+        let mut bytes = [0; MTU];
+        bytes[..8].copy_from_slice(&datagram.to_be_bytes());
+        bytes[8..STAMP_BYTES].copy_from_slice(&sent_at.as_nanos().to_be_bytes());
+        match socket::send(socket.as_raw_fd(), &bytes[..payload], MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
+            Ok(_) => stations[end].on_datagram((payload + DATAGRAM_HEADERS) as u64),
+            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => {}
+            Err(error) => flow.fail(&self.epoll, error),
+        }
+    }
+
+    /// Reads what has arrived but did not wake its receiver.
+    fn read_lumps(&mut self, clock: Clock, stations: &[Station]) -> Result<()> {
+        for flow in 0..self.flows.len() {
+            let (state, plan) = (&self.flows[flow], &self.plans[flow]);
+            if plan.reads_lumps() && state.server.is_some() {
+                let receiver = match plan.spec.direction {
+                    Direction::Up => Direction::Down,
+                    Direction::Down => Direction::Up,
+                };
+                self.serve(flow, receiver, clock, stations)?;
+            }
+        }
+        Ok(())
+    }
+
     fn sample(&mut self, at: Time, samples: &mut Vec<FlowSample>) {
-        for (number, info) in self.read_senders() {
-            samples.push(FlowSample { at, flow: number, info, received: self.flows[number].received });
+        let mut infos = self.read_senders().into_iter().peekable();
+        for (number, flow) in self.flows.iter().enumerate() {
+            let info = infos.next_if(|(of, _)| *of == number).map(|(_, info)| info);
+            if flow.started {
+                samples.push(FlowSample { at, flow: number, info, received: flow.received });
+            }
         }
     }
 
@@ -445,7 +671,9 @@ impl Traffic {
             let (true, false, Some(sender), None) = (flow.started, flow.ended, flow.sender(plan), &flow.failed) else {
                 continue;
             };
-            if let Ok(info) = TcpInfo::read(sender.as_fd()) {
+            if plan.spec.kind.is_tcp()
+                && let Ok(info) = TcpInfo::read(sender.as_fd())
+            {
                 flow.last_info = Some(info);
                 read.push((number, info));
             }
@@ -457,19 +685,22 @@ impl Traffic {
 impl Flow {
     /// The sending end, if it exists.
     fn sender(&self, plan: &FlowPlan) -> Option<&OwnedFd> {
-        match plan.direction {
+        match plan.spec.direction {
             Direction::Up => Some(&self.client),
             Direction::Down => self.server.as_ref(),
         }
     }
 
-    /// The time of its next action of its own: to start or to stop.
-    fn next_at(&self, plan: &FlowPlan) -> Option<Time> {
-        if self.started { plan.stop.filter(|_| !self.closed && self.server.is_some()) } else { Some(plan.start) }
+    fn counted(&self) -> Counted {
+        Counted::new(self.received, self.last_info).with_past(self.past)
     }
 
-    fn counted(&self) -> Counted {
-        Counted::new(self.received, self.last_info)
+    /// Nothing more happens on this flow.
+    fn fail(&mut self, epoll: &Epoll, error: Errno) {
+        for socket in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
+            let _ = epoll.delete(socket);
+        }
+        self.failed = Some(format!("the connection ended: {error}"));
     }
 }
 
@@ -497,21 +728,55 @@ impl Token {
 pub(crate) fn tell_small_queues<'a>(senders: impl Iterator<Item = (&'a FlowPlan, TcpInfo)>, stations: &[Station]) {
     let mut permitted = vec![Bytes::ZERO; stations.len()];
     for (plan, info) in senders {
-        permitted[plan.sender] += plan.options.small_queue(info.pacing_rate);
+        permitted[plan.sender()] += plan.options.small_queue(info.pacing_rate);
     }
     stations.iter().zip(permitted).for_each(|(station, bytes)| station.permit(bytes));
 }
 
-/// The delivery of a transfer, whose last byte was read at `read_at`. Empty for an endless flow.
-fn delivery(plan: &FlowPlan, read_at: Option<Time>, warm: Time) -> DeliveryMeter {
-    let mut meter = DeliveryMeter::default();
-    match (plan.transfer, read_at) {
-        (None, _) => {}
-        (Some(_), None) => meter.on_undelivered(plan.start),
-        (Some(_), Some(at)) if at >= warm => meter.on_delivered(at.saturating_since(plan.start)),
-        (Some(_), Some(_)) => {}
-    }
-    meter
+/// A client's socket, in its host's namespace.
+fn client_socket(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<OwnedFd> {
+    let port = client_port(number)?;
+    hosts.hosts()[usize::from(plan.spec.host)].run(|| {
+        let client = tcp_socket(AddressPlan::host(plan.spec.host), port)?;
+        plan.options.on_new(&client)?;
+        if plan.reads_lumps() && plan.spec.direction == Direction::Down {
+            plan.options.wake_for_lumps(&client)?;
+        }
+        // Also for a download, whose sender is the server: an unknown name must fail before the run.
+        set_congestion_control(&client, &plan.congestion_control)?;
+        set_dscp(&client, plan.spec.dscp)?;
+        Ok(client)
+    })
+}
+
+fn client_port(number: usize) -> Result<u16> {
+    let port = u16::try_from(number).ok().and_then(|number| FIRST_CLIENT_PORT.checked_add(number));
+    port.ok_or_else(|| Error::Machine(format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT)))
+}
+
+/// The sockets of a flow of datagrams, at its host and at its server, connected with each other. Both have the flow's
+/// port.
+fn datagram_sockets(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<[OwnedFd; 2]> {
+    let port = client_port(number)?;
+    let host = (AddressPlan::host(plan.spec.host), &hosts.hosts()[usize::from(plan.spec.host)]);
+    let server = (AddressPlan::server(plan.server), &hosts.servers()[usize::from(plan.server)]);
+    let socket = |(here, namespace): (Ipv4Addr, &Namespace), there: Ipv4Addr| {
+        namespace.run(|| {
+            let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+            let socket = socket::socket(AddressFamily::Inet, SockType::Datagram, flags, None)
+                .doing("cannot make a UDP socket")?;
+            setsockopt(&socket, Mark, &OF_LABORATORY).doing("cannot set SO_MARK of a socket")?;
+            setsockopt(&socket, SndBufForce, &DATAGRAM_BUFFER).doing("cannot set SO_SNDBUF of a socket")?;
+            setsockopt(&socket, RcvBufForce, &DATAGRAM_BUFFER).doing("cannot set SO_RCVBUF of a socket")?;
+            set_dscp(&socket, plan.spec.dscp)?;
+            let address = |of: Ipv4Addr| SockaddrIn::from(SocketAddrV4::new(of, port));
+            socket::bind(socket.as_raw_fd(), &address(here))
+                .doing(format_args!("cannot bind a socket to {here}:{port}"))?;
+            socket::connect(socket.as_raw_fd(), &address(there)).doing("cannot connect a UDP socket")?;
+            Ok(socket)
+        })
+    };
+    Ok([socket(host, server.0)?, socket(server, host.0)?])
 }
 
 fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
@@ -519,6 +784,8 @@ fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
     let socket =
         socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).doing("cannot make a TCP socket")?;
     reset_when_closed(&socket)?;
+    // The next connection of a flow has the port of the one before.
+    setsockopt(&socket, ReuseAddr, &true).doing("cannot set SO_REUSEADDR of a socket")?;
     socket::bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)))
         .doing(format_args!("cannot bind a socket to {address}:{port}"))?;
     Ok(socket)
@@ -614,32 +881,13 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_counts_if_it_ends_after_the_warm_up_or_never() {
-        let plan = FlowPlan {
-            host: 0,
-            server: 0,
-            direction: Direction::Up,
-            sender: 0,
-            dscp: 0,
-            congestion_control: "cubic".into(),
-            hears: false,
-            options: SocketOptions::default(),
-            over_aggregates: false,
-            start: Time::ZERO + Span::from_secs(2),
-            stop: None,
-            transfer: Some(Bytes::new(1)),
-        };
-        let secs = |secs| Time::ZERO + Span::from_secs(secs);
-        let took = |plan: &FlowPlan, read_at| {
-            let meter = delivery(plan, read_at, secs(10));
-            let result = lasthop_measure::delivered([&meter], secs(30));
-            (result.delivered, result.undelivered, result.took_ms.map(|took| took.max))
-        };
-        assert_eq!(took(&plan, Some(secs(9))), (0, 0, None));
-        assert_eq!(took(&plan, Some(secs(10))), (1, 0, Some(8_000.0)));
-        // Until the end of the run.
-        assert_eq!(took(&plan, None), (0, 1, Some(28_000.0)));
-        assert_eq!(took(&FlowPlan { transfer: None, ..plan }, None), (0, 0, None));
+    fn counters_of_earlier_connections_are_kept() {
+        let counted = |retransmits, timeouts| Counted { received: Bytes::new(9), retransmits, timeouts };
+        let sum = |now: Counted, past| (now.with_past(past).retransmits, now.with_past(past).timeouts);
+        assert_eq!(sum(counted(2, Some(1)), counted(3, Some(4))), (5, Some(5)));
+        // Between two connections nothing is counted.
+        assert_eq!(sum(counted(0, None), counted(3, Some(4))), (3, Some(4)));
+        assert_eq!(sum(counted(1, None), counted(3, None)), (4, None));
     }
 
     /// Two hosts at A, the second with its era's stack, with an upload and a download each. Without a model between the
@@ -671,7 +919,7 @@ mod tests {
             let (info, _) = lasthop_kernel::tcp_info(sender).expect("TCP_INFO");
             let said = format!("flow {number}: {info:?}");
             let options = info.tcpi_options & (TIMESTAMPS | SACK | WINDOW_SCALING);
-            if plan.host == 0 {
+            if plan.spec.host == 0 {
                 assert_eq!((info.tcpi_snd_mss, options), (1000, TIMESTAMPS | WINDOW_SCALING), "{said}");
                 // The floor applies to the variance term. Without a delay the other term is almost nothing.
                 assert!((800_000..1_200_000).contains(&info.tcpi_rto), "{said}");
@@ -722,24 +970,27 @@ mod tests {
     }
 
     /// Carries the scenario's flows, without a network in between, until all have received this much or seem stuck.
-    fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traffic, Hosts) {
+    fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traffic<'static>, &'static Hosts) {
         let specs = scenario.expanded_hosts();
         let servers = crate::hosts::Servers::of(scenario, &specs).expect("servers");
-        let hosts = Hosts::new(scenario, &specs, &servers, None).expect("namespaces");
+        // For as long as this process lives.
+        let hosts: &'static Hosts =
+            Box::leak(Box::new(Hosts::new(scenario, &specs, &servers, None).expect("namespaces")));
         let laws = crate::laws::Laws::load(&specs).expect("none");
-        let plans = crate::flow_plans(&specs, &servers, &laws, false);
-        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
+        let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
+        let mut traffic = Traffic::prepare(plans, hosts).expect("sockets");
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| carry_at_once(&hosts, &over));
+            scope.spawn(|| carry_at_once(hosts, &over));
+            let stations = Vec::new();
             let clock = Clock::start();
             let mut events = [EpollEvent::empty(); 64];
             let deadline = Time::ZERO + Span::from_secs(20);
-            traffic.start_due(clock.now());
+            traffic.act_all(clock, &stations).expect("sockets");
             while traffic.flows.iter().any(|flow| flow.received < enough) && clock.now() < deadline {
-                let woken = traffic.epoll.wait(&mut events, EpollTimeout::from(20_u8)).expect("events");
+                let woken = wait(&traffic.epoll, &mut events, Span::from_millis(20)).expect("events");
                 for event in &events[..woken] {
-                    traffic.on_event(event, clock).expect("sockets");
+                    traffic.on_event(event, clock, &stations).expect("sockets");
                 }
             }
             over.store(true, Ordering::Relaxed);

@@ -53,7 +53,10 @@ impl Tun {
             .doing("cannot make a TUN device (is /dev/net/tun the real one: 'mknod /dev/net/tun c 10 200'?)")?;
         let index = nix::net::if_::if_nametoindex(INTERFACE).doing("the new TUN device has no index")?;
         let mut netlink = Netlink::open()?;
-        for &(address, prefix_length) in &settings.addresses {
+        // What is bound to no address answers from the first one: the kernel takes the IPv4 address that was added
+        // first, and the IPv6 address that was added last.
+        let (four, six): (Vec<_>, Vec<_>) = settings.addresses.iter().partition(|(address, _)| address.is_ipv4());
+        for &(address, prefix_length) in four.into_iter().chain(six.into_iter().rev()) {
             netlink.add_address(index, address, prefix_length)?;
         }
         netlink.bring_up(index, settings.queue_packets)?;

@@ -17,17 +17,22 @@
 //! The bucket's own rate is next to nothing. So it needs no timer of the kernel, which would fire for each packet and
 //! cost several times as much as the packet. New tokens do not wake the bucket. A datagram does, which nobody gets.
 //!
+//! Datagrams have no small queue. What they need is added to the room, and not counted in the model. One waits behind
+//! the packets of TCP before it in the bucket, a tick or two.
+//!
 //! *What it leaves out*: a socket that paces itself, as BBR's, is not limited by `tcp_limit_output_bytes`; it may have
 //! another millisecond, or two packets of TCP, before the bucket. Segments count without the kernel's overhead.
 
 use crate::Grain;
 use crate::error::{Doing, Result};
+use crate::guest::queues::OF_LABORATORY;
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::real_time::{be_ordinary, be_woken_exactly};
 use crate::tcp_switches::sysctl;
 use crate::tun::{INTERFACE, MTU};
 use lasthop_units::{Bytes, Rate, Span};
+use nix::sys::socket::{setsockopt, sockopt::Mark};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -52,6 +57,10 @@ pub(crate) struct Station {
     queued_bytes: AtomicU64,
     passed_bytes: AtomicU64,
     permitted_bytes: AtomicU64,
+    permitted_guest_bytes: AtomicU64,
+    /// Datagrams of flows: sent by their sockets, and taken from the device, since the start.
+    sent_datagram_bytes: AtomicU64,
+    taken_datagram_bytes: AtomicU64,
 }
 
 impl Station {
@@ -70,18 +79,33 @@ impl Station {
         self.permitted_bytes.store(bytes.get(), Ordering::Relaxed);
     }
 
-    /// Called by the loop: the bytes waiting, and those taken from the device since the start.
-    pub(crate) fn report(&self, queued: u64, passed: u64) {
-        self.queued_bytes.store(queued, Ordering::Relaxed);
-        self.passed_bytes.store(passed, Ordering::Relaxed);
+    /// Called for a guest: what all senders there may have queued, the scenario's own among them.
+    pub(crate) fn permit_guest(&self, bytes: Bytes) {
+        self.permitted_guest_bytes.store(bytes.get(), Ordering::Relaxed);
     }
 
-    /// The bytes missing in the model, and those taken from the device. Two packets of TCP are permitted at least, of
-    /// `least` bytes each. With one the queue would be empty until the next tick.
+    /// Called by the traffic: a flow's datagram of so many bytes was sent. No small queue holds it back.
+    pub(crate) fn on_datagram(&self, bytes: u64) {
+        self.sent_datagram_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Called by the loop: the bytes waiting without datagrams of flows, those taken from the device since the start, and
+    /// how many of these were such datagrams.
+    pub(crate) fn report(&self, queued: u64, passed: u64, datagrams: u64) {
+        self.queued_bytes.store(queued, Ordering::Relaxed);
+        self.passed_bytes.store(passed, Ordering::Relaxed);
+        self.taken_datagram_bytes.store(datagrams, Ordering::Relaxed);
+    }
+
+    /// The bytes missing in the model with the datagrams before the bucket, and the bytes taken from the device. Two
+    /// packets of TCP are permitted at least, of `least` bytes each. With one the queue would be empty until the next tick.
     fn room(&self, least: u64) -> (u64, u64) {
-        let [queued, passed, permitted] =
-            [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
-        (permitted.max(2 * least).saturating_sub(queued), passed)
+        let [queued, passed, permitted, of_guest] =
+            [&self.queued_bytes, &self.passed_bytes, &self.permitted_bytes, &self.permitted_guest_bytes]
+                .map(|bytes| bytes.load(Ordering::Relaxed));
+        let [sent, taken] =
+            [&self.sent_datagram_bytes, &self.taken_datagram_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
+        (permitted.max(of_guest).max(2 * least).saturating_sub(queued) + sent.saturating_sub(taken), passed)
     }
 }
 
@@ -125,6 +149,7 @@ impl<'a> Valves<'a> {
                 sysctl("ipv4/tcp_limit_output_bytes", "512")?;
                 let index = nix::net::if_::if_nametoindex(INTERFACE).doing("a host has lost its TUN device")?;
                 let waker = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).doing("cannot make a UDP socket")?;
+                setsockopt(&waker, Mark, &OF_LABORATORY).doing("cannot set SO_MARK of a UDP socket")?;
                 waker.set_nonblocking(true).doing("cannot set O_NONBLOCK of a UDP socket")?;
                 let mut netlink = Netlink::open()?;
                 netlink.limit_gso(index, grain.tcp_segments)?;

@@ -2,8 +2,8 @@
 
 use crate::quantiles::mean;
 use lasthop_scenario::{
-    Build, Case, CaseResult, CaseSummary, Comparison, DeliveryResult, DeliverySummary, HostsKind, RunResult,
-    SCHEMA_VERSION, Scenario, Setting, Spread, Varied, Vary,
+    Build, Case, CaseResult, CaseSummary, Comparison, DatagramResult, DatagramSummary, DeliveryResult, DeliverySummary,
+    HostsKind, RunResult, SCHEMA_VERSION, Scenario, Setting, Spread, Varied, Vary, VideoResult, VideoSummary,
 };
 
 /// A comparison of these cases. It is valid if all runs are.
@@ -57,6 +57,9 @@ pub fn summary(runs: &[RunResult]) -> CaseSummary {
         controlled_share: each(&controlled_share),
         messages: deliveries(runs.iter().filter_map(|run| run.messages)),
         transfers: deliveries(runs.iter().filter_map(|run| run.transfers)),
+        pings: datagrams(runs.iter().filter_map(|run| run.pings)),
+        datagrams: datagrams(runs.iter().filter_map(|run| run.datagrams)),
+        videos: videos(runs.iter().filter_map(|run| run.videos)),
     }
 }
 
@@ -67,6 +70,26 @@ fn deliveries(runs: impl Iterator<Item = DeliveryResult> + Clone) -> Option<Deli
         undelivered: spread(runs.clone().map(|run| run.undelivered as f64))?,
         mean_ms: spread(runs.clone().filter_map(|run| run.took_ms).map(|took| took.mean)),
         p95_ms: spread(runs.filter_map(|run| run.took_ms).map(|took| took.p95)),
+    })
+}
+
+/// The same of datagrams.
+fn datagrams(runs: impl Iterator<Item = DatagramResult> + Clone) -> Option<DatagramSummary> {
+    let took = runs.clone().filter_map(|run| run.one_way_ms.or(run.round_trip_ms));
+    Some(DatagramSummary {
+        lost_share: spread(runs.clone().map(|run| run.lost_share))?,
+        mean_ms: spread(took.clone().map(|took| took.mean)),
+        p95_ms: spread(took.map(|took| took.p95)),
+        jitter_ms: spread(runs.filter_map(|run| run.jitter_ms)),
+    })
+}
+
+/// The same of videos.
+fn videos(runs: impl Iterator<Item = VideoResult> + Clone) -> Option<VideoSummary> {
+    Some(VideoSummary {
+        mean_bit_rate_mbps: spread(runs.clone().filter_map(|run| run.mean_bit_rate_mbps)),
+        stalls: spread(runs.clone().map(|run| run.stalls as f64))?,
+        stalled_s: spread(runs.map(|run| run.stalled_s))?,
     })
 }
 

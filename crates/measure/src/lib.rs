@@ -2,7 +2,7 @@
 //!
 //! - [`Measurement`] takes samples of connections and queues, limits of senders, and outcomes of messages. It makes a
 //!   [`RunResult`](lasthop_scenario::RunResult) and its series of them.
-//! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`ShareMeter`] (how soon shares are equal again), [`Bounds`].
+//! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`DatagramMeter`], [`ShareMeter`] (how soon shares are equal again), [`Bounds`].
 //! - The arithmetic: [`jain_index`], [`starved_flows`], [`mean`], [`quantile`], [`distribution`].
 //! - [`access`], [`links`], [`policies`]: the counters of the network and the agents. [`comparison()`]: runs beside each
 //!   other.
@@ -16,6 +16,7 @@ mod bounds;
 mod comparison;
 mod convergence;
 mod counted;
+mod datagrams;
 mod deliveries;
 mod fairness;
 mod flow_meter;
@@ -26,6 +27,7 @@ pub use bounds::{Bounds, Interval, Limits};
 pub use comparison::{case, comparison, spread, summary};
 pub use convergence::ShareMeter;
 pub use counted::{access, links, policies};
+pub use datagrams::{DatagramMeter, datagrams};
 pub use deliveries::{DeliveryMeter, delivered};
 pub use fairness::{jain_index, starved_flows};
 pub use flow_meter::FlowMeter;

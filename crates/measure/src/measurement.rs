@@ -8,17 +8,18 @@
 use crate::bounds::Bounds;
 use crate::convergence::ShareMeter;
 use crate::counted::{access, links, policies};
+use crate::datagrams::{DatagramMeter, datagrams};
 use crate::deliveries::{DeliveryMeter, delivered};
 use crate::fairness::{jain_index, starved_flows};
 use crate::flow_meter::FlowMeter;
-use crate::quantiles::distribution;
+use crate::quantiles::{distribution, mean};
 use lasthop_laws::Applied;
 use lasthop_network::{QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
-    AccessResult, AgentMode, Build, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
-    InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind,
-    place_name,
+    AccessResult, AgentMode, Build, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec, HostPolicyResult,
+    HostSpec, HostsKind, InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario,
+    Series, TrafficKind, VideoResult, place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -46,6 +47,8 @@ struct Flow<'a> {
     meter: FlowMeter,
     bounds: Bounds,
     deliveries: DeliveryMeter,
+    datagrams: DatagramMeter,
+    video: Option<VideoResult>,
     /// When it was last sampled, and what the receiving application had got by then.
     before: (Time, Bytes),
 }
@@ -132,6 +135,8 @@ impl<'a> Measurement<'a> {
             meter: FlowMeter::default(),
             bounds: Bounds::default(),
             deliveries: DeliveryMeter::default(),
+            datagrams: DatagramMeter::default(),
+            video: None,
             before: (Time::ZERO, Bytes::ZERO),
         };
         Self {
@@ -165,6 +170,35 @@ impl<'a> Measurement<'a> {
     /// The outcomes of all messages or transfers of a connection.
     pub fn on_deliveries(&mut self, flow: usize, deliveries: DeliveryMeter) {
         self.flows[flow].deliveries = deliveries;
+    }
+
+    /// A datagram of this number was sent.
+    pub fn on_sent(&mut self, now: Time, flow: usize, number: u64) {
+        if now >= self.warm_at {
+            self.flows[flow].datagrams.on_sent(now, number);
+        }
+    }
+
+    /// The datagram of this number, sent at `since`, has come; of a ping, the answer to it.
+    pub fn on_received(&mut self, now: Time, flow: usize, number: u64, since: Time) {
+        let (flow, took) = (&mut self.flows[flow], now.saturating_since(since));
+        if since >= self.warm_at {
+            flow.datagrams.on_received(number, took);
+        }
+        if let Some(series) = &mut self.series {
+            series.datagrams.push(DatagramSample {
+                t_s: since.as_secs_f64(),
+                flow: flow.spec.id,
+                host: flow.spec.host,
+                number,
+                took_ms: took.as_millis_f64(),
+            });
+        }
+    }
+
+    /// The outcome of a video.
+    pub fn on_video(&mut self, flow: usize, video: VideoResult) {
+        self.flows[flow].video = Some(video);
     }
 
     /// A sample of a connection, in order of time. `received`: what its receiving application got since the run began;
@@ -238,6 +272,9 @@ impl<'a> Measurement<'a> {
             rtt_ms: None,
             messages: pooled(|kind| matches!(kind, TrafficKind::Interactive { .. })),
             transfers: pooled(TrafficKind::is_transfer),
+            pings: self.datagrams(|kind| matches!(kind, TrafficKind::Ping { .. })),
+            datagrams: self.datagrams(|kind| matches!(kind, TrafficKind::Constant { .. })),
+            videos: videos(self.flows.iter().filter_map(|flow| flow.video)),
             utilization: finished.statistics.utilization,
             access: AccessResult { uplink_drops: access.uplink_drops + finished.device_drops, ..access },
             links: links(self.scenario, finished.statistics),
@@ -269,6 +306,13 @@ impl<'a> Measurement<'a> {
         (result, self.series.unwrap_or_default())
     }
 
+    /// The datagrams of all flows of this kind; `None` without any.
+    fn datagrams(&self, of_kind: fn(TrafficKind) -> bool) -> Option<DatagramResult> {
+        let of_kind: Vec<_> = self.flows.iter().filter(|flow| of_kind(flow.spec.kind)).collect();
+        let is_ping = matches!(of_kind.first()?.spec.kind, TrafficKind::Ping { .. });
+        Some(datagrams(of_kind.iter().map(|flow| &flow.datagrams), self.end, is_ping))
+    }
+
     fn flow(&self, flow: &Flow<'_>, counted: &Counted) -> FlowResult {
         let (warm_at, end, spec) = (self.warm_at, self.end, flow.spec);
         let kind = &self.hosts[usize::from(spec.host)].kind;
@@ -294,6 +338,11 @@ impl<'a> Measurement<'a> {
             messages: deliveries.delivered,
             undelivered: deliveries.undelivered,
             message_ms: deliveries.took_ms,
+            datagrams: spec
+                .kind
+                .is_datagrams()
+                .then(|| datagrams([&flow.datagrams], end, matches!(spec.kind, TrafficKind::Ping { .. }))),
+            video: flow.video,
         }
     }
 }
@@ -305,16 +354,38 @@ fn is_always_busy(flow: &FlowSpec, from: Time, until: Time, all_read: bool) -> b
     let has_more = match flow.kind {
         TrafficKind::Bulk { transfer: None } | TrafficKind::Saturated { .. } => true,
         TrafficKind::Bulk { transfer: Some(_) } => !all_read,
-        TrafficKind::OnOff { .. } | TrafficKind::Interactive { .. } | TrafficKind::Transfers { .. } => false,
+        TrafficKind::OnOff { .. }
+        | TrafficKind::Interactive { .. }
+        | TrafficKind::Transfers { .. }
+        | TrafficKind::Ping { .. }
+        | TrafficKind::Constant { .. }
+        | TrafficKind::Video { .. } => false,
     };
     let busy_until = flow.stop.map_or(until, |stop| stop.min(until));
     let busy = busy_until.saturating_since(flow.start.max(from));
     has_more && busy.as_secs_f64() >= BUSY_SHARE * until.saturating_since(from).as_secs_f64()
 }
 
+/// What the viewers of these videos saw together; `None` without any.
+fn videos(each: impl Iterator<Item = VideoResult>) -> Option<VideoResult> {
+    let each: Vec<VideoResult> = each.collect();
+    let chunks = each.iter().map(|video| video.chunks).sum();
+    let played = each.iter().map(|video| video.mean_bit_rate_mbps.unwrap_or(0.0) * video.chunks as f64).sum::<f64>();
+    let startups: Vec<f64> = each.iter().filter_map(|video| video.startup_s).collect();
+    (!each.is_empty()).then(|| VideoResult {
+        chunks,
+        mean_bit_rate_mbps: (chunks > 0).then(|| played / chunks as f64),
+        switches: each.iter().map(|video| video.switches).sum(),
+        stalls: each.iter().map(|video| video.stalls).sum(),
+        stalled_s: each.iter().map(|video| video.stalled_s).sum(),
+        startup_s: mean(&startups),
+    })
+}
+
 /// Sets the figures that follow from all connections: goodput and RTTs of all, fairness of those that were always busy.
 pub fn summarise(result: &mut RunResult, rtt_samples_ms: &[f64]) {
-    result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
+    // A sum of none is -0.
+    result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).fold(0.0, |sum, more| sum + more);
     let busy = result.flows.iter().filter(|flow| flow.always_busy);
     let goodputs: Vec<f64> = busy.map(|flow| flow.goodput_mbps).collect();
     result.fairness_flows = u32::try_from(goodputs.len()).unwrap_or(u32::MAX);

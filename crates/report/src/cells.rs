@@ -1,8 +1,9 @@
 //! Table cells, the same in the terminal and on the page.
 
+use crate::difference::Difference;
 use lasthop_measure::mean;
 use lasthop_scenario::{
-    CaseResult, CaseSummary, Comparison, DeliverySummary, Direction, Distribution, HostsKind, RunResult, Spread,
+    CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Distribution, HostsKind, RunResult, Spread,
 };
 use serde::Serialize;
 
@@ -80,11 +81,24 @@ const STATION_HEADS: [&str; 9] = [
 const MESSAGE_HEADS: [&str; 9] =
     ["flow", "host", "what", "deliv-\nered", "never\ndelivered", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
 
+/// For datagrams: loss, and the delay one way or there and back.
+const DATAGRAM_HEADS: [&str; 10] =
+    ["flow", "host", "dir", "what", "sent", "lost\n%", "delay min\nms", "mean\nms", "p95\nms", "jitter\nms"];
+
+/// For videos: what the viewer saw.
+const VIDEO_HEADS: [&str; 8] = ["video", "host", "dir", "bit rate\nMb/s", "chunks", "switches", "stalls", "stalled\ns"];
+
 /// The same over all such flows of a case.
 const CASE_MESSAGE_HEADS: [&str; 6] =
     ["#", "case", "messages\ndelivered", "never\ndelivered", "delay mean\nms", "delay p95\nms"];
 const CASE_TRANSFER_HEADS: [&str; 6] =
     ["#", "case", "transfers\ncompleted", "never\ncompleted", "time mean\nms", "time p95\nms"];
+
+const CASE_PING_HEADS: [&str; 6] =
+    ["#", "case", "pings\nlost %", "round trip\nmean ms", "round trip\np95 ms", "jitter\nms"];
+const CASE_DATAGRAM_HEADS: [&str; 6] =
+    ["#", "case", "datagrams\nlost %", "one way\nmean ms", "one way\np95 ms", "jitter\nms"];
+const CASE_VIDEO_HEADS: [&str; 5] = ["#", "case", "video\nMb/s", "stalls", "stalled\ns"];
 
 const NOTHING: &str = "–";
 
@@ -143,6 +157,8 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
         (&STATION_HEADS[..], station_rows(result)),
         (&LINK_HEADS[..], link_rows(result)),
         (&MESSAGE_HEADS[..], message_rows(result)),
+        (&DATAGRAM_HEADS[..], datagram_rows(result)),
+        (&VIDEO_HEADS[..], video_rows(result)),
     ];
     tables.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
 }
@@ -189,13 +205,56 @@ fn link_rows(result: &RunResult) -> Vec<Vec<Cell>> {
 fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let waited = result.flows.iter().filter_map(|flow| flow.message_ms.map(|delay| (flow, delay)));
     let row = |(flow, delay): (&lasthop_scenario::FlowResult, Distribution)| {
-        let what = word(if flow.kind == "interactive" { "messages" } else { "transfers" });
+        let what = word(match flow.kind.as_str() {
+            "interactive" => "messages",
+            "video" => "chunks",
+            _ => "transfers",
+        });
         let counts = [flow.messages, flow.undelivered].map(|count| number(count.to_string()));
         let delays = [delay.min, delay.mean, delay.p95, delay.max].map(|ms| number(milliseconds(ms)));
         let names = [number(flow.id.to_string()), host(result, flow.host), what];
         names.into_iter().chain(counts).chain(delays).collect()
     };
     waited.map(row).collect()
+}
+
+fn datagram_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let measured = result.flows.iter().filter_map(|flow| flow.datagrams.map(|datagrams| (flow, datagrams)));
+    let row = |(flow, datagrams): (&lasthop_scenario::FlowResult, lasthop_scenario::DatagramResult)| {
+        let took = datagrams.one_way_ms.or(datagrams.round_trip_ms);
+        let ms = |ms: Option<f64>| number(ms.map_or(NOTHING.to_owned(), milliseconds));
+        let what = if flow.kind == "ping" { "there and back" } else { "one way" };
+        vec![
+            number(flow.id.to_string()),
+            host(result, flow.host),
+            word(flow.direction.as_str()),
+            word(what),
+            number(datagrams.sent.to_string()),
+            number(three_digits(100.0 * datagrams.lost_share)),
+            ms(took.map(|took| took.min)),
+            ms(took.map(|took| took.mean)),
+            ms(took.map(|took| took.p95)),
+            ms(datagrams.jitter_ms),
+        ]
+    };
+    measured.map(row).collect()
+}
+
+fn video_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let watched = result.flows.iter().filter_map(|flow| flow.video.map(|video| (flow, video)));
+    let row = |(flow, video): (&lasthop_scenario::FlowResult, lasthop_scenario::VideoResult)| {
+        vec![
+            number(flow.id.to_string()),
+            host(result, flow.host),
+            word(flow.direction.as_str()),
+            number(video.mean_bit_rate_mbps.map_or(NOTHING.to_owned(), three_digits)),
+            number(video.chunks.to_string()),
+            number(video.switches.to_string()),
+            number(video.stalls.to_string()),
+            number(three_digits(video.stalled_s)),
+        ]
+    };
+    watched.map(row).collect()
 }
 
 fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
@@ -206,10 +265,7 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
         vec![
             number(flow.id.to_string()),
             host(result, flow.host),
-            word(match flow.direction {
-                Direction::Up => "up",
-                Direction::Down => "down",
-            }),
+            word(flow.direction.as_str()),
             word(&flow.congestion_control),
             word(&flow.policy),
             number(format!("{:.2}", flow.goodput_mbps)),
@@ -232,7 +288,83 @@ pub(crate) fn case_tables(comparison: &Comparison) -> Vec<(&'static [&'static st
     let transfers = delivery_rows(comparison, |summary| summary.transfers.as_ref());
     tables.extend(messages.map(|rows| (&CASE_MESSAGE_HEADS[..], rows)));
     tables.extend(transfers.map(|rows| (&CASE_TRANSFER_HEADS[..], rows)));
+    let pings = datagram_case_rows(comparison, |summary| summary.pings.as_ref());
+    let datagrams = datagram_case_rows(comparison, |summary| summary.datagrams.as_ref());
+    tables.extend(pings.map(|rows| (&CASE_PING_HEADS[..], rows)));
+    tables.extend(datagrams.map(|rows| (&CASE_DATAGRAM_HEADS[..], rows)));
+    tables.extend(video_case_rows(comparison).map(|rows| (&CASE_VIDEO_HEADS[..], rows)));
     tables
+}
+
+/// A row for each case, of what it has of a kind; `None` if no case has any.
+fn rows_of_cases<T>(
+    comparison: &Comparison,
+    of: impl Fn(&CaseSummary) -> Option<&T>,
+    cells: &[&dyn Fn(&T) -> Cell],
+) -> Option<Vec<Vec<Cell>>> {
+    let row = |(index, case): (usize, &CaseResult)| {
+        let summary = of(&case.summary);
+        let cells = cells.iter().map(|cell| summary.map_or_else(|| number(NOTHING.to_owned()), cell));
+        [number((index + 1).to_string()), word(&case.label)].into_iter().chain(cells).collect()
+    };
+    let some = comparison.cases.iter().any(|case| of(&case.summary).is_some());
+    some.then(|| comparison.cases.iter().enumerate().map(row).collect())
+}
+
+/// A figure with its range; nothing without any.
+fn ranged(spread: Option<Spread>, show: fn(f64) -> String) -> Cell {
+    spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
+}
+
+fn datagram_case_rows(
+    comparison: &Comparison,
+    of: fn(&CaseSummary) -> Option<&DatagramSummary>,
+) -> Option<Vec<Vec<Cell>>> {
+    rows_of_cases(
+        comparison,
+        of,
+        &[
+            &|datagrams: &DatagramSummary| ranged(Some(datagrams.lost_share), |share| three_digits(100.0 * share)),
+            &|datagrams| ranged(datagrams.mean_ms, milliseconds),
+            &|datagrams| ranged(datagrams.p95_ms, milliseconds),
+            &|datagrams| ranged(datagrams.jitter_ms, milliseconds),
+        ],
+    )
+}
+
+fn video_case_rows(comparison: &Comparison) -> Option<Vec<Vec<Cell>>> {
+    rows_of_cases(
+        comparison,
+        |summary| summary.videos.as_ref(),
+        &[
+            &|video: &lasthop_scenario::VideoSummary| ranged(video.mean_bit_rate_mbps, three_digits),
+            &|video| ranged(Some(video.stalls), count),
+            &|video| ranged(Some(video.stalled_s), three_digits),
+        ],
+    )
+}
+
+const DIFFERENCE_HEADS: [&str; 6] = ["#", "case", "goodput\nMb/s", "Jain", "RTT mean\nms", "RTT p95\nms"];
+
+/// What each case but the first differs by from that one; `None` if there is no other.
+pub(crate) fn difference_table(comparison: &Comparison) -> Option<(&'static [&'static str], Vec<Vec<Cell>>)> {
+    let (first, others) = comparison.cases.split_first()?;
+    let cell = |difference: Option<Difference>| {
+        let text = difference.map_or_else(|| NOTHING.to_owned(), |difference| difference.text());
+        Cell { small: difference.and_then(|difference| difference.percentage()), ..number(text) }
+    };
+    let row = |(index, case): (usize, &CaseResult)| {
+        let of = |figure: fn(&RunResult) -> Option<f64>| cell(Difference::of(first, case, figure));
+        vec![
+            number((index + 2).to_string()),
+            word(&case.label),
+            of(|run| Some(run.aggregate_goodput_mbps)),
+            of(|run| run.jain_index),
+            of(|run| run.rtt_ms.map(|rtt| rtt.mean)),
+            of(|run| run.rtt_ms.map(|rtt| rtt.p95)),
+        ]
+    };
+    (!others.is_empty()).then(|| (&DIFFERENCE_HEADS[..], others.iter().enumerate().map(row).collect()))
 }
 
 /// The messages and transfers delivered in each case, with their delays; `None` if no case has any.

@@ -45,6 +45,16 @@ pub enum ReportError {
         /// The problem, with the accepted alternative.
         message: String,
     },
+    /// A folder has no result.
+    #[error(
+        "{} has no result: none of result.json, comparison.json and study.json; `lasthop run`, `compare` and `study` write one \
+         with `--out`",
+        path.display()
+    )]
+    NoResult {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A result file cannot be used.
     #[error("{}", path.display())]
     Result {

@@ -95,12 +95,23 @@ pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[F
             "invalid_reasons": invalid.collect::<Vec<_>>(),
             "tables": tables,
             "left_out": cells::left_out(comparison),
+            "first": comparison.cases.first().map_or("", |case| case.label.as_str()),
+            "differences": differences(comparison, &looks),
             "figures": figures,
             "cases": cases.collect::<Vec<_>>(),
             "command": compare_command(comparison),
             "scenario": scenario(&comparison.scenario),
         }),
     )
+}
+
+/// What each case differs by from the first; `None` if there is one case only.
+fn differences(comparison: &Comparison, looks: &[Look]) -> Option<Table> {
+    let (heads, mut rows) = cells::difference_table(comparison)?;
+    for (row, look) in rows.iter_mut().zip(&looks[1..]) {
+        row[1].colour = Some(look.colour.hex());
+    }
+    Some(Table::new(heads, rows))
 }
 
 fn one_case(case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]) -> Option<Value> {
@@ -110,7 +121,7 @@ fn one_case(case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]
     let of_seed = if seeds > 1 { format!("seed {seed}: ") } else { String::new() };
     // The comparison above already has the other figures.
     let mut figures = figures::of_run(result, series);
-    figures.retain(|figure| ["cwnd", "states"].contains(&figure.name.as_ref()));
+    figures.retain(|figure| ["stations", "cwnd", "states"].contains(&figure.name.as_ref()));
     Some(json!({
         "colour": look.colour.hex(),
         "label": case.label,
@@ -134,17 +145,23 @@ fn settings(case: &CaseResult) -> Vec<String> {
 fn compare_command(comparison: &Comparison) -> String {
     let mut command = format!("lasthop compare scenario.toml --hosts {}", hosts_word(comparison.hosts_kind));
     for varied in &comparison.varied {
-        let _ = write!(command, " --vary '{}={}'", varied.key, varied.values.join(","));
+        let _ = write!(command, " --vary {}", quoted(&format!("{}={}", varied.key, varied.values.join(","))));
     }
     if comparison.varied.is_empty() {
         for case in &comparison.cases {
-            let _ = write!(command, " \\\n  --case '{}: {}'", case.label, settings(case).join(" "));
+            let case = format!("{}: {}", case.label, settings(case).join(" "));
+            let _ = write!(command, " \\\n  --case {}", quoted(&case));
         }
     }
     if comparison.seeds.len() > 1 {
         let _ = write!(command, " --seeds {}", comparison.seeds.len());
     }
     format!("{command} --out DIR")
+}
+
+/// As one word for a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 const fn hosts_word(kind: lasthop_scenario::HostsKind) -> &'static str {

@@ -1,23 +1,26 @@
 //! Figures, tables and series files, made only from results.
 //!
 //! - [`write_run`] writes one run to a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
-//!   `figures/*.svg` and one self-contained `report.html`.
-//! - [`write_comparison`] writes several runs: `comparison.json`, the figures that compare them, `report.html`, and
-//!   each run as above in `cases/`.
+//!   `datagrams.parquet`, `figures/*.svg` and one self-contained `report.html`.
+//! - [`write_comparison`] writes several runs: `comparison.json`, `scenario.toml`, the figures that compare them,
+//!   `report.html`, and each run as above in `cases/`.
 //! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.
+//! - [`page`]: the page of such a folder, made anew.
 //! - [`run_files`], [`comparison_files`] and [`study_files`] list the possible files in advance.
 //! - [`read_run`] and [`read_comparison`] read such a folder, so that figures can be remade without a run.
+//! - [`export`]: a run in the formats of other tools.
 //! - [`palette`]: the labels, colours and markers of these figures.
 //! - [`tables`]: the same figures as text for the terminal.
 //!
-//! *What it leaves out*: figures over several runs of a case, except the headline figures. The others show the first
-//! seed, and their captions say so.
+//! *What it leaves out*: figures over time of several runs of a case. They show the first seed, and their captions say so.
 
+pub mod export;
 pub mod palette;
 pub mod series_file;
 pub mod tables;
 
 mod cells;
+mod difference;
 mod distributions;
 mod error;
 mod figures;
@@ -45,12 +48,13 @@ pub const STUDY_FILE: &str = "study.json";
 pub const POINTS_FILE: &str = "points.csv";
 /// The page in each of these folders.
 pub const REPORT_FILE: &str = "report.html";
-/// The scenario of a run, defaults filled in, as a file that can run again.
+/// The scenario of a run or of a comparison, with defaults and `--set` filled in, as a file that can run again.
 pub const SCENARIO_FILE: &str = "scenario.toml";
 
 /// The files that [`write_run`] may write, relative to its folder.
 pub fn run_files() -> Vec<String> {
-    let files = [RESULT_FILE, SCENARIO_FILE, series_file::FLOWS_FILE, series_file::QUEUES_FILE, REPORT_FILE];
+    use series_file::{DATAGRAMS_FILE, FLOWS_FILE, QUEUES_FILE};
+    let files = [RESULT_FILE, SCENARIO_FILE, FLOWS_FILE, QUEUES_FILE, DATAGRAMS_FILE, REPORT_FILE];
     files.map(str::to_owned).into_iter().chain(figures::OF_RUN.iter().map(|name| figure_file(name))).collect()
 }
 
@@ -63,7 +67,7 @@ pub fn comparison_files(labels: &[&str], seeds: std::ops::Range<u64>) -> Vec<Str
     });
     let of_runs = folders.flat_map(|folder| run_files().into_iter().map(move |file| format!("{folder}/{file}")));
     let figures = figures::OF_COMPARISON.iter().map(|name| figure_file(name));
-    [COMPARISON_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).chain(of_runs).collect()
+    [COMPARISON_FILE, SCENARIO_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).chain(of_runs).collect()
 }
 
 /// The files that [`write_study`] may write, relative to its folder.
@@ -80,10 +84,7 @@ pub fn study_files(study: &Study) -> Vec<String> {
 pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(RESULT_FILE), &result.to_json())?;
-    // A result of another version may have keys unknown here. They remain in its result.json.
-    if let Ok(scenario) = Scenario::from_json(&result.scenario) {
-        write(&folder.join(SCENARIO_FILE), &scenario.to_toml())?;
-    }
+    write_scenario(folder, &result.scenario)?;
     series_file::write(folder, result, series)?;
     let figures = figures::of_run(result, series);
     write_figures(folder, &figures)?;
@@ -98,7 +99,8 @@ pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(
 pub fn write_comparison(folder: &Path, comparison: &Comparison, runs: &[CaseRun]) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(COMPARISON_FILE), &comparison.to_json())?;
-    let folders: Vec<String> = runs.iter().map(|(label, run, _)| case_folder(comparison, label, run.seed)).collect();
+    write_scenario(folder, &comparison.scenario)?;
+    let folders = case_folders(comparison, runs);
     for ((_, run, series), of_case) in runs.iter().zip(&folders) {
         write_run(&folder.join(of_case), run, series)?;
     }
@@ -156,6 +158,38 @@ pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<CaseRun>), Repo
     Ok((comparison, runs))
 }
 
+/// The style sheet of the pages.
+pub const PAGE_STYLE: &str = include_str!("../templates/page.css");
+
+/// The result in a folder: of a study, a comparison or a run, in this order; `None` if there is none.
+pub fn result_file(folder: &Path) -> Option<std::path::PathBuf> {
+    let files = [STUDY_FILE, COMPARISON_FILE, RESULT_FILE].map(|file| folder.join(file));
+    files.into_iter().find(|file| file.exists())
+}
+
+/// The page of the result in a folder, made anew from its files. Nothing is written.
+///
+/// # Errors
+/// If there is no result, or a file cannot be read or has another schema version. The message names it.
+pub fn page(folder: &Path) -> Result<String, ReportError> {
+    let file = result_file(folder).ok_or_else(|| ReportError::NoResult { path: folder.to_owned() })?;
+    if file.ends_with(STUDY_FILE) {
+        let study = read_study(folder)?;
+        return Ok(study::page(&study, &figures::of_study(&study)));
+    }
+    if file.ends_with(COMPARISON_FILE) {
+        let (comparison, runs) = read_comparison(folder)?;
+        let figures = figures::of_comparison(&comparison, &runs);
+        return Ok(html::comparison(&comparison, &runs, &figures, &case_folders(&comparison, &runs)));
+    }
+    let (result, series) = read_run(folder)?;
+    Ok(html::run(&result, &figures::of_run(&result, &series)))
+}
+
+fn case_folders(comparison: &Comparison, runs: &[CaseRun]) -> Vec<String> {
+    runs.iter().map(|(label, run, _)| case_folder(comparison, label, run.seed)).collect()
+}
+
 /// The folder of one run inside its comparison: `cases/1-policy-none`, with the seed if there are several.
 fn case_folder(comparison: &Comparison, label: &str, seed: u64) -> String {
     let number = comparison.cases.iter().position(|case| case.label == label).map_or(0, |index| index + 1);
@@ -189,6 +223,12 @@ pub(crate) fn file_name(text: &str) -> String {
 fn write_figures(folder: &Path, figures: &[Figure]) -> Result<(), ReportError> {
     make(&folder.join("figures"))?;
     figures.iter().try_for_each(|figure| write(&folder.join(figure_file(&figure.name)), &figure.svg))
+}
+
+/// A result of another version may have keys unknown here. They remain in its result, and there is no such file.
+fn write_scenario(folder: &Path, scenario: &serde_json::Value) -> Result<(), ReportError> {
+    let scenario = Scenario::from_json(scenario);
+    scenario.map_or(Ok(()), |scenario| write(&folder.join(SCENARIO_FILE), &scenario.to_toml()))
 }
 
 fn make(folder: &Path) -> Result<(), ReportError> {

@@ -1,12 +1,14 @@
-//! The series as Parquet: `series.parquet` (connections) and `queues.parquet` (queues), compressed with zstd.
+//! The series as Parquet: `series.parquet` (connections), `queues.parquet` (queues) and `datagrams.parquet` (datagrams, if
+//! there are any), compressed with zstd.
 //!
 //! Each file's metadata identify its run: `lasthop.schema_version`, `lasthop.scenario` (its name), `lasthop.seed`,
-//! `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`] and [`QueueSeries`].
+//! `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`], [`QueueSeries`] and
+//! [`DatagramSeries`].
 //!
 //! The files use the column interface of the `parquet` crate. Arrow would add thirty dependencies and nothing we need.
 
 use crate::error::ReportError;
-use lasthop_scenario::{FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series};
+use lasthop_scenario::{DatagramSeries, FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
@@ -24,6 +26,9 @@ use std::sync::Arc;
 pub const FLOWS_FILE: &str = "series.parquet";
 /// The series of the queues, in the folder of a run.
 pub const QUEUES_FILE: &str = "queues.parquet";
+
+/// The datagrams, in the folder of a run that has any.
+pub const DATAGRAMS_FILE: &str = "datagrams.parquet";
 
 const VERSION_KEY: &str = "lasthop.schema_version";
 
@@ -55,23 +60,43 @@ const QUEUES_SCHEMA: &str = "message queues {
     required int32 packets (integer(32, false));
 }";
 
-/// Writes both files of a run into an existing folder.
+const DATAGRAMS_SCHEMA: &str = "message datagrams {
+    required double t_s;
+    required int32 flow (integer(32, false));
+    required int32 host (integer(16, false));
+    required int64 number (integer(64, false));
+    required double took_ms;
+}";
+
+/// Writes the files of a run into an existing folder.
 ///
 /// # Errors
 /// If a file cannot be written. The message names it.
 pub fn write(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
     write_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, result, |columns| write_flows(columns, &series.flows))?;
-    write_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, result, |columns| write_queues(columns, &series.queues))
+    write_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, result, |columns| write_queues(columns, &series.queues))?;
+    let (path, datagrams) = (folder.join(DATAGRAMS_FILE), &series.datagrams);
+    if datagrams.t_s.is_empty() {
+        // That of a run before.
+        return match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(ReportError::Write { path, source }),
+            _ => Ok(()),
+        };
+    }
+    write_file(&path, DATAGRAMS_SCHEMA, result, |columns| write_datagrams(columns, datagrams))
 }
 
-/// Reads both files of a run.
+/// Reads the files of a run.
 ///
 /// # Errors
 /// If a file cannot be read or has another schema version. The message names it.
 pub fn read(folder: &Path) -> Result<Series, ReportError> {
     let flows = read_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, read_flows)?;
     let queues = read_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, read_queues)?;
-    Ok(Series { flows, queues })
+    let path = folder.join(DATAGRAMS_FILE);
+    let datagrams =
+        if path.exists() { read_file(&path, DATAGRAMS_SCHEMA, read_datagrams)? } else { DatagramSeries::default() };
+    Ok(Series { flows, queues, datagrams })
 }
 
 type Columns<'a> = SerializedRowGroupWriter<'a, File>;
@@ -139,6 +164,14 @@ fn write_queues(columns: &mut Columns<'_>, queues: &QueueSeries) -> Result<(), P
     let places: Vec<ByteArray> = queues.place.iter().map(|place| ByteArray::from(place.as_str())).collect();
     required::<ByteArrayType>(columns, &places)?;
     required::<Int32Type>(columns, &signed(&queues.packets))
+}
+
+fn write_datagrams(columns: &mut Columns<'_>, datagrams: &DatagramSeries) -> Result<(), ParquetError> {
+    required::<DoubleType>(columns, &datagrams.t_s)?;
+    required::<Int32Type>(columns, &signed(&datagrams.flow))?;
+    required::<Int32Type>(columns, &datagrams.host.iter().copied().map(i32::from).collect::<Vec<_>>())?;
+    required::<Int64Type>(columns, &signed_long(&datagrams.number))?;
+    required::<DoubleType>(columns, &datagrams.took_ms)
 }
 
 fn required<T: DataType>(columns: &mut Columns<'_>, values: &[T::T]) -> Result<(), ParquetError> {
@@ -285,4 +318,14 @@ fn read_queues(columns: &mut ColumnsIn) -> Result<QueueSeries, ParquetError> {
     let text = |bytes: ByteArray| Ok(bytes.as_utf8()?.to_owned());
     let place = columns.required::<ByteArrayType>()?.into_iter().map(text).collect::<Result<_, ParquetError>>()?;
     Ok(QueueSeries { t_s, place, packets: columns.unsigned()? })
+}
+
+fn read_datagrams(columns: &mut ColumnsIn) -> Result<DatagramSeries, ParquetError> {
+    Ok(DatagramSeries {
+        t_s: columns.required::<DoubleType>()?,
+        flow: columns.unsigned()?,
+        host: columns.narrow("host")?,
+        number: columns.unsigned_long()?,
+        took_ms: columns.required::<DoubleType>()?,
+    })
 }

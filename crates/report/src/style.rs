@@ -50,6 +50,9 @@ const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
 const WINE: Colour = Colour(0x88, 0x22, 0x55);
 const OLIVE: Colour = Colour(0x99, 0x99, 0x33);
 const ROSE: Colour = Colour(0xCC, 0x66, 0x77);
+/// This and the next, from the same scheme, are the two directions. Nothing else uses them.
+const INDIGO: Colour = Colour(0x33, 0x22, 0x88);
+const TEAL: Colour = Colour(0x44, 0xAA, 0x99);
 /// A muted vermillion, of the generation before.
 const SAND: Colour = Colour(0xD9, 0xA4, 0x80);
 
@@ -70,8 +73,9 @@ pub(crate) const REFERENCES: [(Colour, &str); 4] = [
     (Colour(0x6B, 0x72, 0x80), "22 8"),
 ];
 
-/// Policies, and congestion controls other than ours, under their names in studies: the same in every figure.
-const NAMED: [(&[&str], Colour, Marker); 11] = [
+/// Policies, directions, and congestion controls other than ours, under their names in studies: the same in every
+/// figure.
+const NAMED: [(&[&str], Colour, Marker); 13] = [
     (&["bbr"], WINE, Marker::Square),
     (&["none", "no policy"], GREY, Marker::Circle),
     (&["fixed", "fixed bound", "best bound", "best fixed bound"], GREEN, Marker::Square),
@@ -83,6 +87,8 @@ const NAMED: [(&[&str], Colour, Marker); 11] = [
     (&["cooperative-loose"], WINE, Marker::Down),
     (&["count"], ORANGE, Marker::Diamond),
     (&["keceli"], OLIVE, Marker::Down),
+    (&["upload", "up"], INDIGO, Marker::Triangle),
+    (&["download", "down"], TEAL, Marker::Down),
 ];
 
 /// The colour and marker of this name in every figure.
@@ -180,29 +186,47 @@ pub(crate) fn policy(name: &str) -> Look {
     Look { label: label.to_owned(), colour: named(name).map_or(ROSE, |(colour, _)| colour) }
 }
 
+/// The label and colour of a direction.
+pub(crate) fn direction(name: &str) -> Look {
+    Look { label: name.to_owned(), colour: named(name).map_or(GREY, |(colour, _)| colour) }
+}
+
 /// Every policy of a connection in these cases.
-pub(crate) fn policies(comparison: &Comparison) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for flow in comparison.cases.iter().flat_map(|case| &case.runs).flat_map(|run| &run.flows) {
-        if !names.contains(&flow.policy) {
-            names.push(flow.policy.clone());
+pub(crate) fn policies(comparison: &Comparison) -> Vec<&str> {
+    distinct(flows(comparison).map(|flow| flow.policy.as_str()))
+}
+
+fn flows(comparison: &Comparison) -> impl Iterator<Item = &FlowResult> {
+    comparison.cases.iter().flat_map(|case| &case.runs).flat_map(|run| &run.flows)
+}
+
+fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     names
 }
 
+/// What cases may differ in: a name of a connection, and its colour if it has one.
+type By = fn(&FlowResult) -> (&str, Option<Colour>);
+
 /// The styles of a comparison's cases. If they differ in policy, a case with one policy for all hosts has that policy's
-/// colour, which several cases may share. The other cases take the free colours. If they do not differ, each case has
-/// its own colour.
+/// colour, which several cases may share. Otherwise, if they differ in congestion control, it is that of the control.
+/// The other cases take the free colours. If they differ in neither, each case has its own colour.
 pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
-    let policies = policies(comparison);
-    let by_policy = policies.len() > 1;
-    let of_policies: Vec<Colour> = policies.iter().map(|name| policy(name).colour).collect();
-    let mut free = free_categories(if by_policy { &of_policies } else { &[] });
+    let by: [By; 2] = [
+        |flow| (&flow.policy, Some(policy(&flow.policy).colour)),
+        |flow| (&flow.congestion_control, named(&flow.congestion_control).map(|(colour, _)| colour)),
+    ];
+    let by = by.into_iter().find(|by| distinct(flows(comparison).map(|flow| by(flow).0)).len() > 1);
+    let taken: Vec<Colour> = by.map_or(Vec::new(), |by| flows(comparison).filter_map(|flow| by(flow).1).collect());
+    let mut free = free_categories(&taken);
     let look = |(index, case): (usize, &CaseResult)| {
-        let own = case.runs.first().filter(|_| by_policy).and_then(only_policy);
-        let colour = own
-            .map(|name| policy(&name).colour)
+        let colour = by
+            .and_then(|by| only(case.runs.first()?, by))
             .or_else(|| free.next())
             .unwrap_or_else(|| step(index as f64 / comparison.cases.len() as f64));
         Look { label: case.label.clone(), colour }
@@ -210,9 +234,28 @@ pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
     comparison.cases.iter().enumerate().map(look).collect()
 }
 
-fn only_policy(run: &RunResult) -> Option<String> {
-    let first = run.flows.first()?;
-    run.flows.iter().all(|flow| flow.policy == first.policy).then(|| first.policy.clone())
+/// The colour that all connections of a run have.
+fn only(run: &RunResult, by: By) -> Option<Colour> {
+    let (name, colour) = by(run.flows.first()?);
+    colour.filter(|_| run.flows.iter().all(|flow| by(flow).0 == name))
+}
+
+/// The dashes of the lines of cases, by their index: they keep cases of one colour apart.
+pub(crate) fn dashes(looks: &[Look]) -> Vec<usize> {
+    let before = |index: usize| looks[..index].iter().filter(|look| look.colour == looks[index].colour).count();
+    (0..looks.len()).map(before).collect()
+}
+
+/// A host's name, or else its number.
+pub(crate) fn host_name(run: &RunResult, host: u16) -> String {
+    run.host_name(host).unwrap_or_else(|| format!("host {host}"))
+}
+
+/// A connection's name: its host and, if that has several, its number.
+pub(crate) fn flow_name(run: &RunResult, flow: &FlowResult) -> String {
+    let host = host_name(run, flow.host);
+    let several = run.flows.iter().filter(|other| other.host == flow.host).count() > 1;
+    if several { format!("{host}, flow {}", flow.id) } else { host }
 }
 
 /// The styles of one run's connections: by kind if there are several, else by host number.
@@ -232,8 +275,7 @@ impl FlowLooks {
             }
         }
         let hosts = run.flows.iter().map(|flow| flow.host + 1).max().unwrap_or(0);
-        let label = |host| run.host_name(host).unwrap_or_else(|| format!("host {host}"));
-        let hosts = (0..hosts).map(label).collect();
+        let hosts = (0..hosts).map(|host| host_name(run, host)).collect();
         let mut kinds = shortened(kinds);
         // Kinds that differ only in policy or congestion control have the usual colours of these.
         let labels: Vec<String> = kinds.iter().map(|(_, look)| look.label.clone()).collect();

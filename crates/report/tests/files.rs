@@ -60,7 +60,7 @@ fn a_run_is_kept_whole_and_comes_back() {
     let (again, series_again) = lasthop_report::read_run(&folder.path).expect("the report");
     assert!(again == result, "what came back differs");
     assert!(series_again == series, "what came back differs");
-    for name in ["goodput", "goodput-over-time", "rtt", "cwnd", "states", "queue"] {
+    for name in ["goodput", "goodput-over-time", "goodput-cdf", "rtt", "rtt-cdf", "cwnd", "states", "queue"] {
         let svg = text(&folder.path.join(format!("figures/{name}.svg")));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
         assert!(svg.len() < 1_000_000, "{name} has {} bytes", svg.len());
@@ -91,11 +91,24 @@ fn a_comparison_is_kept_with_each_of_its_runs() {
     for file in ["report.html", "result.json", "series.parquet", "queues.parquet", "figures/cwnd.svg"] {
         assert!(folder.path.join("cases/2-agent-formula").join(file).exists(), "{file}");
     }
-    for name in ["before-and-after", "summary", "tradeoff", "queue"] {
+    let names = [
+        "before-and-after",
+        "summary",
+        "difference",
+        "tradeoff",
+        "rtt-cdf",
+        "goodput-cdf",
+        "goodput-over-time",
+        "queue",
+    ];
+    for name in names {
         assert!(text(&folder.path.join(format!("figures/{name}.svg"))).len() < 1_500_000, "{name}");
     }
+    let kept = lasthop_scenario::Scenario::load(&folder.path.join("scenario.toml"), &[]).expect("the scenario");
+    assert!(kept.to_json() == comparison.scenario);
     let page = text(&folder.path.join("report.html"));
     assert_self_contained(&page);
+    assert!(page == lasthop_report::page(&folder.path).expect("a page"), "the page made anew differs");
     assert!(page.contains("--case &#x27;agent, formula: hosts.0.policy=formula&#x27;"));
     let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
     let seeds = comparison.seeds[0]..comparison.seeds[0] + comparison.seeds.len() as u64;
@@ -109,7 +122,13 @@ fn a_colour_is_a_policy_in_every_figure_of_a_comparison() {
     lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
     // The cases: none, formula, fixed, none with another congestion control; and what is in no case.
     let (grey, blue, green, vermillion) = ("#8A93A0", "#0072B2", "#009E73", "#D55E00");
-    for (name, marks) in [("summary", "<rect"), ("tradeoff", "<circle"), ("before-and-after", "<rect")] {
+    for (name, marks) in [
+        ("summary", "<rect"),
+        ("tradeoff", "<circle"),
+        ("before-and-after", "<rect"),
+        ("rtt-cdf", "<polyline"),
+        ("goodput-over-time", "<polyline"),
+    ] {
         let svg = text(&folder.path.join(format!("figures/{name}.svg")));
         let drawn = |colour: &str| {
             svg.split('<').filter(|shape| shape.starts_with(&marks[1..]) && shape.contains(colour)).count()
@@ -135,6 +154,67 @@ fn figures_of_several_seeds_say_what_their_bars_and_lines_are() {
     {
         assert!(page.contains(said), "{said}");
     }
+}
+
+#[test]
+fn cases_of_one_colour_have_lines_with_different_dashes() {
+    let folder = folder("comparison-dashes");
+    let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula", "hosts.0.count=2,5"], 1);
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    let svg = text(&folder.path.join("figures/rtt-cdf.svg"));
+    let mut looks: Vec<String> = svg
+        .lines()
+        .filter(|line| line.starts_with("<polyline"))
+        .map(|line| line.split(" points").next().expect("a line").split(" fill").nth(1).expect("a pen").to_owned())
+        .collect();
+    looks.sort();
+    looks.dedup();
+    assert_eq!(looks.len(), 4, "{looks:?}");
+}
+
+/// Two seeds: 20 and 22 Mb/s become 30 and 34: +10 and +12, so +11 ± 12.7 · 1.
+#[test]
+fn a_difference_is_that_of_the_runs_with_the_same_seed() {
+    let folder = folder("comparison-difference");
+    let (mut comparison, runs) = example::comparison(&["hosts.0.policy=none,formula"], 2);
+    for (case, mbps) in comparison.cases.iter_mut().zip([[20.0, 22.0], [30.0, 34.0]]) {
+        case.runs.iter_mut().zip(mbps).for_each(|(run, mbps)| run.aggregate_goodput_mbps = mbps);
+    }
+    // The order of the runs does not matter.
+    comparison.cases[1].runs.reverse();
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    let page = text(&folder.path.join("report.html"));
+    assert!(page.contains("Difference to case 1: policy=none"));
+    assert!(page.contains("+11.0 ± 12.7<small>+52 %</small>"), "{}", page.split("Difference").nth(1).expect("it"));
+    assert!(text(&folder.path.join("figures/difference.svg")).contains("+11.0 ± 12.7 (+52 %)"));
+}
+
+#[test]
+fn stations_have_their_rates_and_the_later_standards_their_air() {
+    let folder = folder("stations");
+    let (mut result, series) = example::run(&example::scenario(&["hosts.0.count=2"]));
+    let station = |host: u16, rate: f64| lasthop_scenario::StationResult {
+        host,
+        up_phy_rate_mbps: rate,
+        down_phy_rate_mbps: 0.0,
+        up_retries: 0,
+        down_retries: 0,
+        up_aggregate_frames: None,
+        down_aggregate_frames: None,
+        up_air_share: None,
+        down_air_share: None,
+    };
+    result.access.stations = vec![station(0, 54.0), station(1, 6.0)];
+    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    let svg = text(&folder.path.join("figures/stations.svg"));
+    // What was not sent has no bar.
+    let titles = || svg.matches("<title>host ").count();
+    assert!(titles() == 2 && svg.contains("<title>host 1, up: mean PHY rate (Mb/s) 6</title>"), "{svg}");
+    assert!(!svg.contains("share of the air"));
+    result.access.stations[1].up_air_share = Some(0.75);
+    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    let svg = text(&folder.path.join("figures/stations.svg"));
+    assert!(svg.contains("<title>host 1, up: share of the air (%) 75</title>"), "{svg}");
 }
 
 #[test]

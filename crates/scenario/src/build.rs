@@ -4,6 +4,7 @@ use crate::ScenarioError;
 use crate::changes::changes;
 use crate::keys::{AccessKeys, AccessKind, HostKeys, ScenarioKeys};
 use crate::scenario::HostBlock;
+use crate::trace::Origin;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
@@ -18,6 +19,7 @@ pub(crate) fn network(
     keys: &ScenarioKeys,
     hosts: &[HostBlock],
     wiring: &Wiring,
+    origins: &[Origin],
 ) -> Result<Config, ScenarioError> {
     let topology = match (&keys.access, &keys.path) {
         (Some(access), Some(path)) => {
@@ -54,7 +56,7 @@ pub(crate) fn network(
     };
     let hosts_config: Vec<_> = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
     let (of_block, changes): (Vec<_>, Vec<_>) =
-        changes(document, &keys.changes, wiring, &topology, hosts_config.len())?.into_iter().unzip();
+        changes(document, (&keys.changes, origins), wiring, &topology, &hosts_config)?.into_iter().unzip();
     let config = Config { changes, ..Config::new(hosts_config, topology) };
     match config.validate() {
         Ok(()) => Ok(config),
@@ -153,12 +155,12 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
 
 /// Translates errors: the network knows fields and single hosts, the file has keys and blocks.
 ///
-/// `change_blocks` are the blocks of the network's changes.
+/// `change_origins` are those of the network's changes.
 fn in_words_of_the_file(
     document: &Document,
     hosts: &[HostBlock],
     wiring: &Wiring,
-    change_blocks: &[usize],
+    change_origins: &[&Origin],
     error: &ConfigError,
 ) -> ScenarioError {
     let part = match error.about {
@@ -167,7 +169,7 @@ fn in_words_of_the_file(
         About::Access => Path::top(key!(ScenarioKeys, access)),
         About::Path => Path::top(key!(ScenarioKeys, path)),
         About::Link(link) => Path::top(key!(ScenarioKeys, links)).index(wiring.links[link].block),
-        About::Change(change) => Path::top(key!(ScenarioKeys, changes)).index(change_blocks[change]),
+        About::Change(change) => change_origins[change].path(),
     };
     let field = error.field.as_str();
     let key = match field {
@@ -197,7 +199,11 @@ fn in_words_of_the_file(
         let problem = format!("{path} is {}{line}, which does not go with it", error.value);
         return document.error(&standard, problem, format!("with {path} set as well, to {}", error.accepted));
     }
-    document.error(&path, format!("{} cannot be here", error.value), error.accepted.clone())
+    let problem = format!("{} cannot be here", error.value);
+    match error.about {
+        About::Change(change) => change_origins[change].error(document, key, problem, error.accepted.clone()),
+        _ => document.error(&path, problem, error.accepted.clone()),
+    }
 }
 
 /// The block of the host with this number.

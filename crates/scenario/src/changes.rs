@@ -1,15 +1,19 @@
 //! `[[changes]]`: changes of the network at given times.
+//!
+//! A rate of 0 is a loss of 1 until there is another rate: the network has no rate of 0.
 
 use crate::ScenarioError;
 use crate::keys::{ChangeKeys, Part, ScenarioKeys};
+use crate::trace::{Origin, SLOWEST_MBPS};
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, Problem, key, nearest};
-use lasthop_network::{AccessConfig, Change, Changed, DirectionChange, Topology, Way};
-use lasthop_units::Time;
+use lasthop_network::{AccessConfig, Change, Changed, DirectionChange, HostConfig, Topology, Way};
+use lasthop_units::{Probability, Rate, Time};
+use std::collections::HashMap;
 
 impl Part {
     /// The keys that may change there.
-    fn changing(self) -> Vec<&'static str> {
+    pub(crate) fn changing(self) -> Vec<&'static str> {
         let (rate, delay, loss) = (key!(ChangeKeys, rate_mbps), key!(ChangeKeys, delay_ms), key!(ChangeKeys, loss));
         let back = [key!(ChangeKeys, back_rate_mbps), key!(ChangeKeys, back_delay_ms), key!(ChangeKeys, back_loss)];
         match self {
@@ -29,27 +33,77 @@ impl Part {
             Self::Hosts => Some(key!(ChangeKeys, hosts)),
             Self::Path | Self::Access => None,
         };
-        [key!(ChangeKeys, at_s), key!(ChangeKeys, of)].into_iter().chain(which).collect()
+        let all = [key!(ChangeKeys, at_s), key!(ChangeKeys, of), key!(ChangeKeys, window_ms)];
+        all.into_iter().chain(which).collect()
     }
 }
 
-/// The changes of a scenario, each with the number of its block. Changes of stations are ignored with a wired access,
+/// The changes of a scenario, each with the origin of its block. Changes of stations are ignored with a wired access,
 /// and vice versa.
-pub(crate) fn changes(
+pub(crate) fn changes<'a>(
     document: &Document,
-    blocks: &[ChangeKeys],
+    (blocks, origins): (&[ChangeKeys], &'a [Origin]),
     wiring: &Wiring,
     topology: &Topology,
-    hosts: usize,
-) -> Result<Vec<(usize, Change)>, ScenarioError> {
+    hosts: &[HostConfig],
+) -> Result<Vec<(&'a Origin, Change)>, ScenarioError> {
     let mut changes = Vec::new();
-    for (index, block) in blocks.iter().enumerate() {
-        let list = Path::top(key!(ScenarioKeys, changes));
-        let reader = Reader { document, wiring, block, index, here: list.index(index) };
+    for (index, (block, origin)) in blocks.iter().zip(origins).enumerate() {
+        let reader = Reader { document, wiring, block, index, origin, here: origin.path() };
         let all = reader.read(topology, hosts)?;
-        changes.extend(all.into_iter().map(|what| (index, Change { at: Time::ZERO + block.at_s, what })));
+        changes.extend(all.into_iter().map(|what| (origin, Change { at: Time::ZERO + block.at_s, what })));
     }
+    break_links(&mut changes, topology, hosts);
     Ok(changes)
+}
+
+/// What loses packets or frames.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Lossy {
+    Link(usize, Way),
+    Station(usize),
+}
+
+/// Whether it is broken, and what it loses if it is not.
+struct Losses {
+    broken: bool,
+    unbroken: Probability,
+}
+
+/// Writes a loss of 1 for each rate of 0, and what it was or has become meanwhile for the next rate.
+fn break_links(changes: &mut [(&Origin, Change)], topology: &Topology, hosts: &[HostConfig]) {
+    let at_first = |lossy: Lossy| match (lossy, topology) {
+        (Lossy::Link(link, Way::Forth), Topology::Links(links)) => links.links[link].forth.loss,
+        (Lossy::Link(link, Way::Back), Topology::Links(links)) => links.links[link].back.loss,
+        (Lossy::Station(host), Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }) => {
+            hosts[host].frame_error_rate.unwrap_or(wifi.frame_error_rate)
+        }
+        _ => Probability::ZERO,
+    };
+    let mut states: HashMap<Lossy, Losses> = HashMap::new();
+    let mut in_order: Vec<&mut Change> = changes.iter_mut().map(|(_, change)| change).collect();
+    in_order.sort_by_key(|change| change.at);
+    for change in in_order {
+        let (lossy, rate, loss) = match &mut change.what {
+            Changed::Link { link, way, to } => (Lossy::Link(*link, *way), &mut to.rate, &mut to.loss),
+            Changed::Station { host, rate, frame_error_rate, .. } => (Lossy::Station(*host), rate, frame_error_rate),
+            Changed::Path { .. } | Changed::Wired { .. } => continue,
+        };
+        let state = states.entry(lossy).or_insert_with(|| Losses { broken: false, unbroken: at_first(lossy) });
+        state.unbroken = loss.unwrap_or(state.unbroken);
+        let was_broken = state.broken;
+        state.broken = rate.map_or(was_broken, is_none);
+        *rate = rate.filter(|rate| !is_none(*rate));
+        if state.broken {
+            *loss = Some(Probability::ONE);
+        } else if was_broken {
+            *loss = Some(state.unbroken);
+        }
+    }
+}
+
+fn is_none(rate: Rate) -> bool {
+    rate.as_bps() == 0
 }
 
 /// One block.
@@ -57,12 +111,14 @@ struct Reader<'a> {
     document: &'a Document,
     wiring: &'a Wiring,
     block: &'a ChangeKeys,
+    /// Of the block in the table with all rows of traces.
     index: usize,
+    origin: &'a Origin,
     here: Path,
 }
 
 impl Reader<'_> {
-    fn read(&self, topology: &Topology, hosts: usize) -> Result<Vec<Changed>, ScenarioError> {
+    fn read(&self, topology: &Topology, hosts: &[HostConfig]) -> Result<Vec<Changed>, ScenarioError> {
         let &ChangeKeys {
             of, rate_mbps: rate, delay_ms: delay, rtt_ms: rtt, loss, mcs, frame_error_rate, snr_db, ..
         } = self.block;
@@ -78,14 +134,38 @@ impl Reader<'_> {
         };
         Ok(match (of, access) {
             (Part::Hosts, access) => {
+                let chosen = self.hosts(hosts.len())?;
+                if let Some(host) = chosen.iter().find(|host| hosts[**host].snr_db.is_some()) {
+                    self.check_not_broken(rate, || {
+                        format!("host {host} has an SNR, which says what it loses: snr_db = -10")
+                    })?;
+                }
                 let station = |host| Changed::Station { host, rate, mcs, frame_error_rate, snr_db };
-                let chosen = self.hosts(hosts)?.into_iter().map(station);
+                let chosen = chosen.into_iter().map(station);
                 chosen.filter(|_| matches!(access, AccessConfig::Wifi(_))).collect()
             }
-            (Part::Access, AccessConfig::Wired(_)) => vec![Changed::Wired { rate, delay }],
-            (Part::Access, AccessConfig::Wifi(_)) => Vec::new(),
-            (Part::Path | Part::Link, _) => vec![Changed::Path { rtt, rate, loss }],
+            (of, access) => {
+                self.check_not_broken(rate, || {
+                    format!("only links and stations have no rate; a number from {SLOWEST_MBPS}")
+                })?;
+                match (of, access) {
+                    (Part::Access, AccessConfig::Wired(_)) => vec![Changed::Wired { rate, delay }],
+                    (Part::Access, AccessConfig::Wifi(_)) => Vec::new(),
+                    _ => vec![Changed::Path { rtt, rate, loss }],
+                }
+            }
         })
+    }
+
+    /// Refuses a rate of 0.
+    fn check_not_broken(&self, rate: Option<Rate>, accepted: impl FnOnce() -> String) -> Result<(), ScenarioError> {
+        match rate.filter(|rate| is_none(*rate)) {
+            Some(_) => {
+                let problem = "0 cannot be here".to_owned();
+                Err(self.origin.error(self.document, key!(ChangeKeys, rate_mbps), problem, accepted()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Refuses keys that do not fit the block's subject, and a block without any.

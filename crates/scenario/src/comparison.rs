@@ -87,6 +87,15 @@ pub struct CaseSummary {
     /// Transfers; `None` if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<DeliverySummary>,
+    /// Pings; `None` if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pings: Option<DatagramSummary>,
+    /// Datagrams at a constant rate; `None` if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramSummary>,
+    /// Videos; `None` if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub videos: Option<VideoSummary>,
 }
 
 /// The outcome of messages, or of transfers, over the runs of a case: [`crate::DeliveryResult`].
@@ -100,6 +109,30 @@ pub struct DeliverySummary {
     pub mean_ms: Option<Spread>,
     /// The 95 % quantile of the delivery time in each run.
     pub p95_ms: Option<Spread>,
+}
+
+/// The outcome of datagrams over the runs of a case: [`crate::DatagramResult`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatagramSummary {
+    /// The share of them that was lost.
+    pub lost_share: Spread,
+    /// The mean time that they took in each run, one way or as a round trip; `None` if no run has any.
+    pub mean_ms: Option<Spread>,
+    /// The 95 % quantile of it in each run.
+    pub p95_ms: Option<Spread>,
+    /// The jitter in each run.
+    pub jitter_ms: Option<Spread>,
+}
+
+/// The outcome of videos over the runs of a case: [`crate::VideoResult`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VideoSummary {
+    /// The mean bit rate in each run; `None` if no run has any.
+    pub mean_bit_rate_mbps: Option<Spread>,
+    /// How often players had nothing to play.
+    pub stalls: Spread,
+    /// For how long in all.
+    pub stalled_s: Spread,
 }
 
 /// A figure over the runs of a case.

@@ -23,10 +23,13 @@ mod notes;
 mod result_file;
 mod scenario;
 mod tcp_switches;
+mod trace;
 mod traffic;
 mod wiring;
 
-pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setting, Spread, Varied};
+pub use comparison::{
+    CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Setting, Spread, Varied, VideoSummary,
+};
 pub use error::ResultError;
 pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, make_own_laws_with};
 pub use last_link::LastLink;
@@ -36,11 +39,14 @@ pub use lasthop_keys::{
 pub use memory::MemoryEstimate;
 pub use notes::{LateChange, ShortWarmup, short_warmups};
 pub use result::{
-    AccessResult, Build, ChangeKind, ConvergenceResult, DeliveryResult, Distribution, FlowResult, HostPolicyResult,
-    HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS, PoliciesResult, RunResult,
-    SCHEMA_VERSION, StateShares, StationResult,
+    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Distribution, FlowResult,
+    HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
+    PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult, VideoResult,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario, ineffective_keys};
-pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
-pub use traffic::{FlowBlock, FlowSpec, TrafficKind};
+pub use series::{
+    CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries, Series,
+    place_name,
+};
+pub use traffic::{FlowBlock, FlowSpec, LEAST_PACKET, Ladder, TrafficKind};

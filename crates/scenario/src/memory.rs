@@ -63,7 +63,10 @@ impl Scenario {
                 if bounded {
                     ticks += flows * duration_s / TICK_S;
                 }
-                if let TrafficKind::Interactive { gap, .. } = flow.kind {
+                if let TrafficKind::Interactive { gap, .. }
+                | TrafficKind::Ping { gap, .. }
+                | TrafficKind::Constant { gap, .. } = flow.kind
+                {
                     messages += flows * duration_s / gap.as_secs_f64();
                 }
             }

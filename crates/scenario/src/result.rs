@@ -46,6 +46,15 @@ pub struct RunResult {
     /// All transfers: of `transfers` connections, and of `bulk` ones with a limited size; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<DeliveryResult>,
+    /// The round trips of all `ping` flows; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pings: Option<DatagramResult>,
+    /// The datagrams of all `constant` flows; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramResult>,
+    /// All `video` flows; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub videos: Option<VideoResult>,
     /// Share of the time in which the shared medium or link was occupied, 0..=1.
     pub utilization: f64,
     /// The shared last hop; without one, the totals of all links.
@@ -163,6 +172,49 @@ pub struct FlowResult {
     /// ([`DeliveryResult`]); `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_ms: Option<Distribution>,
+    /// The datagrams of a `ping` or `constant` flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramResult>,
+    /// What the viewer of a `video` flow saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoResult>,
+}
+
+/// The outcome of the datagrams of one flow or of several. The field names are keys of `result.json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatagramResult {
+    /// Sent after the warm-up, those that the sender's own queue refused included.
+    pub sent: u64,
+    /// Of these, how many came; of pings, how many answers.
+    pub received: u64,
+    /// Of these, how many were lost. The rest was under way at the end of the run.
+    pub lost: u64,
+    /// `lost` of `lost + received`, 0..=1; 0 if there are none.
+    pub lost_share: f64,
+    /// `constant`: from sending one to receiving it; `None` without any.
+    pub one_way_ms: Option<Distribution>,
+    /// `ping`: from sending one to receiving its answer; `None` without any.
+    pub round_trip_ms: Option<Distribution>,
+    /// The mean difference between this time of one and that of the one received before; `None` with fewer than two.
+    pub jitter_ms: Option<f64>,
+}
+
+/// What the viewer of a video saw after the warm-up; of several videos, all viewers together. The field names are keys
+/// of `result.json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VideoResult {
+    /// Chunks completely received.
+    pub chunks: u64,
+    /// Their mean bit rate; `None` without any.
+    pub mean_bit_rate_mbps: Option<f64>,
+    /// How often a chunk had another bit rate than the one before.
+    pub switches: u64,
+    /// How often the player had nothing to play, from the start of the flow on.
+    pub stalls: u64,
+    /// For how long in all.
+    pub stalled_s: f64,
+    /// From the start of the flow to the first chunk, even in the warm-up; of several the mean; `None` without any.
+    pub startup_s: Option<f64>,
 }
 
 /// A server law's use of a client's reports of its own link.

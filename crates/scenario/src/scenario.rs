@@ -151,6 +151,20 @@ impl Scenario {
         Self::from_document(name, Document::read(name, text, overrides, Self::section())?)
     }
 
+    /// The same, with paths relative to `folder`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn from_toml_in(
+        folder: &std::path::Path,
+        name: &str,
+        text: &str,
+        overrides: &[Override],
+    ) -> Result<Self, ScenarioError> {
+        let document = Document::read(name, text, overrides, Self::section())?;
+        Self::from_document(name, document.in_folder(folder))
+    }
+
     /// Reads a table of keys without a text; `name` is its name in messages. Its paths are relative to the current folder.
     ///
     /// # Errors
@@ -308,6 +322,8 @@ impl Scenario {
     fn from_document(file: &str, mut document: Document) -> Result<Self, ScenarioError> {
         let stem = std::path::Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy());
         document.table.entry(key!(ScenarioKeys, name)).or_insert_with(|| stem.into_owned().into());
+        let given = document.given();
+        let changes = crate::trace::expand(&mut document)?;
         let keys = ScenarioKeys::read(&document.top())?;
         let (duration_s, warmup_s) = (keys.duration_s, keys.warmup_s);
         if warmup_s >= duration_s {
@@ -323,7 +339,7 @@ impl Scenario {
         }
         let wiring = Wiring::read(&document, &keys.links)?;
         let hosts = host_blocks(&document, &keys, &wiring)?;
-        let network = crate::build::network(&document, &keys, &hosts, &wiring)?;
+        let network = crate::build::network(&document, &keys, &hosts, &wiring, &changes)?;
         Ok(Self {
             name: keys.name,
             duration: Span::from_secs_f64(duration_s),
@@ -333,7 +349,7 @@ impl Scenario {
             hosts,
             wiring,
             network,
-            given: document.given(),
+            given,
             table: with_digests(document.table, &keys.hosts),
         })
     }

@@ -12,10 +12,12 @@ pub struct Series {
     pub flows: FlowSeries,
     /// The queues.
     pub queues: QueueSeries,
+    /// The datagrams of `ping` and `constant` flows.
+    pub datagrams: DatagramSeries,
 }
 
 /// One sample of one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FlowSample {
     /// Seconds since the start of the run.
     pub t_s: f64,
@@ -83,7 +85,7 @@ pub struct FlowSeries {
 }
 
 /// One sample of one queue.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueSample {
     /// Seconds since the start of the run.
     pub t_s: f64,
@@ -100,6 +102,54 @@ pub struct QueueSeries {
     pub t_s: Vec<f64>,
     pub place: Vec<String>,
     pub packets: Vec<u32>,
+}
+
+/// One datagram that has come; lost ones have none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DatagramSample {
+    /// When it was sent, in seconds since the start of the run.
+    pub t_s: f64,
+    /// Its flow.
+    pub flow: u32,
+    /// The host at its near end.
+    pub host: u16,
+    /// Its number in the flow, from 0.
+    pub number: u64,
+    /// `constant`: until it was received; `ping`: until its answer was.
+    pub took_ms: f64,
+}
+
+/// Datagrams as columns of equal length, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the columns are the fields of DatagramSample, documented there")]
+pub struct DatagramSeries {
+    pub t_s: Vec<f64>,
+    pub flow: Vec<u32>,
+    pub host: Vec<u16>,
+    pub number: Vec<u64>,
+    pub took_ms: Vec<f64>,
+}
+
+impl DatagramSeries {
+    /// Adds a row.
+    pub fn push(&mut self, sample: DatagramSample) {
+        self.t_s.push(sample.t_s);
+        self.flow.push(sample.flow);
+        self.host.push(sample.host);
+        self.number.push(sample.number);
+        self.took_ms.push(sample.took_ms);
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> impl Iterator<Item = DatagramSample> + '_ {
+        (0..self.t_s.len()).map(|row| DatagramSample {
+            t_s: self.t_s[row],
+            flow: self.flow[row],
+            host: self.host[row],
+            number: self.number[row],
+            took_ms: self.took_ms[row],
+        })
+    }
 }
 
 impl FlowSeries {

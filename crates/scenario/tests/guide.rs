@@ -115,6 +115,7 @@ fn every_key_of_a_result_and_every_column_of_the_series_is_in_the_guide() {
     }
     keys(&serde_json::to_value(lasthop_scenario::FlowSeries::default()).expect("JSON"), &mut names);
     keys(&serde_json::to_value(lasthop_scenario::QueueSeries::default()).expect("JSON"), &mut names);
+    keys(&serde_json::to_value(lasthop_scenario::DatagramSeries::default()).expect("JSON"), &mut names);
     assert!(names.len() > 100, "{names:?}");
     for name in names {
         assert!(guide.contains(&format!("`{name}`")), "docs/guide/result*.md do not know {name}");

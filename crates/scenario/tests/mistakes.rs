@@ -149,6 +149,10 @@ fn transfers_need_their_size() {
 #[test]
 fn traffic_that_cannot_be_is_refused() {
     for (with, said) in [
+        ("packet_bytes = 43\nkind = \"ping\"", "packet_bytes: 43 is too small: each packet carries its number"),
+        ("buffer_s = 7\nkind = \"video\"", "buffer_s: 7 has no room for three chunks; accepted: a number from 12"),
+        ("ladder_kbps = [3, 2]\nkind = \"video\"", "ladder_kbps: [3, 2] is no ladder; accepted: 1 to 16 bit rates"),
+        ("ladder_kbps = []\nkind = \"video\"", "ladder_kbps: [] is no ladder"),
         ("kind = \"ftp\"", "kind: \"ftp\" is not one of the words; accepted: \"bulk\", \"on-off\""),
         ("kind = \"on_off\"", "did you mean \"on-off\"?"),
         ("gap_ms = 0", "gap_ms: 0 is out of range"),

@@ -8,7 +8,7 @@ use lasthop_network::{
     LinksConfig, LossAt, Modulation, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology, Way, WifiConfig,
 };
 use lasthop_policy::{PolicyName, PolicySettings};
-use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
+use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Ladder, Override, Scenario, TrafficKind, Vary};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
@@ -218,7 +218,19 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
     );
     assert_eq!(
         kind(&["kind=transfers", "transfer_kib=1024"]),
-        TrafficKind::Transfers { transfer: Bytes::new(1_048_576), off: Span::from_secs(1) }
+        TrafficKind::Transfers { transfer: Bytes::new(1_048_576), off: Span::from_secs(1), request: None }
+    );
+    assert_eq!(kind(&["kind=ping"]), TrafficKind::Ping { packet: Bytes::new(84), gap: Span::from_millis(200) });
+    // 200 bytes at 80 kb/s: 50 in a second.
+    assert_eq!(kind(&["kind=constant"]), TrafficKind::Constant { packet: Bytes::new(200), gap: Span::from_millis(20) });
+    assert_eq!(
+        kind(&["kind=video", "ladder_kbps=[300, 900]", "buffer_s=16"]),
+        TrafficKind::Video {
+            ladder: Ladder::new(&[300, 900]).expect("a ladder"),
+            chunk: Span::from_secs(4),
+            buffer: Span::from_secs(16),
+            request: Bytes::new(400),
+        }
     );
     assert_eq!(kind(&["kind=saturated"]), TrafficKind::Saturated { packet: Bytes::new(1_500) });
     let key = section("[[hosts.flows]]").key("kind").expect("flows have a kind");
@@ -530,7 +542,13 @@ fn every_default_is_accepted_by_its_own_key() {
         for key in &section.keys {
             assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
             let absent = matches!(key.default, Preset::Absent | Preset::Derived(..) | Preset::Required);
-            let words = [("standard", "802.11ax"), ("queue", "mac80211"), ("era", "2012"), ("rate_control", "fixed")];
+            let words = [
+                ("standard", "802.11ax"),
+                ("queue", "mac80211"),
+                ("era", "2012"),
+                ("rate_control", "fixed"),
+                ("kind", "video"),
+            ];
             let word = |key: &str| words.iter().find(|(of, _)| *of == key).map(|&(_, word)| word);
             assert_eq!(key.default.value(&word).is_none(), absent);
             // The defaults, of every word, are completed without being checked: they are in the form that is read.

@@ -36,7 +36,7 @@ fn mistakes_do_not() {
         "[[hosts]]\nturnaround_us = [1, 2, 3]",
         "[[hosts]]\n[hosts.tcp]\nsack = 1",
         "duration_s = 0\n[[hosts]]",
-        "[[hosts]]\n[[changes]]\nrtt_ms = 4",
+        "[[hosts]]\n[[changes]]\nat_s = -1\nrtt_ms = 4",
         "[[hosts]]\nwindow_rows = [[0, 1]]",
         "hosts = 3",
         "[[hosts]]\ncongestion_control = \"New Reno\"",

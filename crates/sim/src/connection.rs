@@ -1,12 +1,12 @@
 //! A connection of the scenario with both its ends.
 
-use crate::traffic::Application;
 use lasthop_laws::LinkReport;
 use lasthop_laws::bound::Bound;
 use lasthop_measure::Interval;
 use lasthop_network::NodeId;
 use lasthop_scenario::{Direction, FlowSpec};
 use lasthop_tcp::Endpoint;
+use lasthop_traffic::Application;
 use lasthop_units::{Bytes, Time};
 use std::collections::VecDeque;
 
@@ -87,6 +87,11 @@ impl Connection {
     /// Bytes of this incarnation that the receiving application has read.
     pub(crate) fn read_bytes(&self) -> u64 {
         self.ends.as_ref().map_or(0, |ends| ends[1 - self.writer].received_bytes())
+    }
+
+    /// Bytes of requests that the sender of this incarnation has read.
+    pub(crate) fn asked_bytes(&self) -> u64 {
+        self.sender().map_or(0, Endpoint::received_bytes)
     }
 
     /// The client's report at this time; drops earlier ones.

@@ -26,7 +26,6 @@ mod agent;
 mod connection;
 mod measure;
 mod simulation;
-mod traffic;
 mod wire;
 
 use lasthop_capture::Capture;

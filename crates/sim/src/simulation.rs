@@ -3,7 +3,6 @@
 use crate::agent::{Agent, Datagram, flow_sample};
 use crate::connection::{Connection, Counts, FAR, NEAR};
 use crate::measure::{counted, seen};
-use crate::traffic::{Action, Application};
 use crate::wire::Wire;
 use crate::{Options, PolicyOf, SimError};
 use lasthop_capture::{Capture, Side};
@@ -15,6 +14,7 @@ use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet,
 use lasthop_policy::FlowId;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_tcp::{Endpoint, Segment};
+use lasthop_traffic::{Action, Application};
 use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
 use std::collections::BTreeMap;
@@ -30,8 +30,17 @@ pub(crate) enum Payload {
     Segment { connection: u32, incarnation: u32, segment: Segment },
     /// A beacon to all agents.
     Beacon(Datagram),
-    /// A datagram of a saturated flow.
-    Datagram { connection: u32 },
+    /// A datagram of a flow; without a stamp, of a saturated one.
+    Datagram { connection: u32, stamp: Option<Stamp> },
+}
+
+/// What a datagram says that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    number: u64,
+    sent_at: Time,
+    /// Whether it answers a ping; it repeats the rest.
+    is_answer: bool,
 }
 
 /// The active saturated flows of one host, and which one is next.
@@ -296,6 +305,8 @@ impl<'a> Simulation<'a> {
         }
         for (number, flow) in self.connections.iter().enumerate() {
             flow.application.undelivered().for_each(|since| self.measurement.on_undelivered(number, since));
+            let video = flow.application.video(Time::ZERO + self.scenario.warmup, end);
+            video.into_iter().for_each(|video| self.measurement.on_video(number, video));
         }
         let flows = self.connections.iter().zip(&self.warm).map(|(flow, warm)| counted(&flow.counts(), warm));
         let outcome = self.measurement.into_outcome(Finished {
@@ -329,8 +340,11 @@ impl<'a> Simulation<'a> {
                         agent.on_beacon(now, packet.from, &datagram);
                     }
                 }
-                Payload::Datagram { connection } => {
+                Payload::Datagram { connection, stamp: None } => {
                     self.connections[connection as usize].datagrams_received += packet.size - DATAGRAM_HEADERS;
+                }
+                Payload::Datagram { connection, stamp: Some(stamp) } => {
+                    self.on_datagram(now, connection as usize, packet.size, stamp);
                 }
             }
         }
@@ -435,10 +449,41 @@ impl<'a> Simulation<'a> {
                 self.timers.set(self.slots.of(Owner::Application { connection }), at);
             }
         }
+        if side == flow.writer && flow.application.on_asked(now, flow.asked_bytes()) {
+            let at = self.connections[connection].application.next_at();
+            self.timers.set(self.slots.of(Owner::Application { connection }), at);
+        }
         self.flush(now, connection, side);
         if over {
             self.connections[connection].retire();
         }
+    }
+
+    /// A datagram has reached its end; a ping is answered.
+    fn on_datagram(&mut self, now: Time, connection: usize, size: Bytes, stamp: Stamp) {
+        let flow = &mut self.connections[connection];
+        if stamp.is_answer {
+            self.measurement.on_received(now, connection, stamp.number, stamp.sent_at);
+            return;
+        }
+        flow.datagrams_received += size - DATAGRAM_HEADERS;
+        if matches!(flow.spec.kind, TrafficKind::Ping { .. }) {
+            let from = 1 - flow.writer;
+            self.send(now, connection, from, size, Stamp { is_answer: true, ..stamp });
+        } else {
+            self.measurement.on_received(now, connection, stamp.number, stamp.sent_at);
+        }
+    }
+
+    /// Sends a datagram from one end of a flow.
+    fn send(&mut self, now: Time, connection: usize, side: usize, size: Bytes, stamp: Stamp) {
+        let flow = &self.connections[connection];
+        let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
+        let (number, dscp) = (connection as u32, flow.spec.dscp);
+        let payload = Payload::Datagram { connection: number, stamp: Some(stamp) };
+        let packet = Packet { from, to, size, flow: number, dscp, id: UNTOLD, payload };
+        // The network counts a drop.
+        let _counted = offer(&mut self.network, &mut self.capture, now, packet);
     }
 
     /// One end gave up.
@@ -484,19 +529,31 @@ impl<'a> Simulation<'a> {
                 self.open(now, connection);
             }
             let flow = &mut self.connections[connection];
+            if let (Action::Send(number), TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. }) =
+                (action, flow.spec.kind)
+            {
+                self.measurement.on_sent(now, connection, number);
+                let from = flow.writer;
+                self.send(now, connection, from, packet, Stamp { number, sent_at: now, is_answer: false });
+                continue;
+            }
             match action {
                 Action::Saturate => self.saturated[usize::from(flow.spec.host)].flows.push(connection),
                 Action::Cease => self.saturated[usize::from(flow.spec.host)].flows.retain(|flow| *flow != connection),
                 _ => {}
             }
             let Some(ends) = &mut flow.ends else { continue };
+            if let Action::Ask(size) = action {
+                ends[1 - flow.writer].write(size.get());
+                continue;
+            }
             let writer = &mut ends[flow.writer];
             match action {
                 Action::Write(size) => writer.write(size.get()),
                 Action::WriteOn => writer.write_endless(),
                 Action::Pause => writer.stop_writing(),
                 Action::Close => writer.close(),
-                Action::Open | Action::Saturate | Action::Cease => {}
+                Action::Open | Action::Ask(_) | Action::Send(_) | Action::Saturate | Action::Cease => {}
             }
         }
         self.actions = actions;
@@ -553,7 +610,7 @@ impl<'a> Simulation<'a> {
             in_vain = 0;
             turns.offers += 1;
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
-            let payload = Payload::Datagram { connection: number };
+            let payload = Payload::Datagram { connection: number, stamp: None };
             let packet = Packet { from, to, size, flow: number, dscp, id: UNTOLD, payload };
             if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 break;

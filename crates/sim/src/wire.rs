@@ -41,7 +41,7 @@ impl Wire {
                 (TCP, self.tcp(segment, ports, (*connection, *incarnation, is_near)))
             }
             Payload::Beacon(datagram) => (UDP, udp((BEACON_PORT, BEACON_PORT), datagram, datagram.len() as u64)),
-            Payload::Datagram { connection } => {
+            Payload::Datagram { connection, .. } => {
                 (UDP, udp(ports(*connection, 1, is_near), &[], packet.size.get().saturating_sub(28)))
             }
         };

@@ -107,6 +107,8 @@ pub struct Study {
 struct Base {
     /// Its name in messages.
     file: String,
+    /// To which its paths are relative.
+    folder: std::path::PathBuf,
     text: String,
     /// Whether it stands in the study file itself, under `[scenario]`.
     inline: bool,

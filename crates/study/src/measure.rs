@@ -22,9 +22,9 @@ use crate::part::Part;
 use crate::problem::{Kind, Problem};
 use crate::search::Found;
 use lasthop_scenario::{
-    AccessResult, Build, ChangeKind, ConvergenceResult, DeliveryResult, Direction, FlowResult, HostPolicyResult,
-    HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, StateShares,
-    StationResult,
+    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction, FlowResult,
+    HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION,
+    StateShares, StationResult, VideoResult,
 };
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};
@@ -191,6 +191,16 @@ fn respelled(text: &str) -> Option<String> {
 /// An example of a result that has every number a result can have: which there are, and of which kind.
 pub fn whole_result() -> RunResult {
     let spread = lasthop_measure::distribution(&[1.0]);
+    let datagrams = DatagramResult {
+        sent: 1,
+        received: 1,
+        one_way_ms: spread,
+        round_trip_ms: spread,
+        jitter_ms: Some(0.0),
+        ..DatagramResult::default()
+    };
+    let video =
+        VideoResult { chunks: 1, mean_bit_rate_mbps: Some(1.0), startup_s: Some(1.0), ..VideoResult::default() };
     let flow = FlowResult {
         id: 0,
         host: 0,
@@ -211,6 +221,8 @@ pub fn whole_result() -> RunResult {
         messages: 1,
         undelivered: 1,
         message_ms: spread,
+        datagrams: Some(datagrams),
+        video: Some(video),
     };
     let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread });
     let station = StationResult {
@@ -255,6 +267,9 @@ pub fn whole_result() -> RunResult {
         rtt_ms: spread,
         messages: deliveries,
         transfers: deliveries,
+        pings: Some(datagrams),
+        datagrams: Some(datagrams),
+        videos: Some(video),
         utilization: 1.0,
         access: AccessResult { air_shares, stations: vec![station], ..AccessResult::default() },
         links: vec![link],

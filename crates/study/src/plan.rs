@@ -197,7 +197,7 @@ impl Study {
     }
 
     fn changed(&self, changes: &[Override]) -> Result<Scenario, ScenarioError> {
-        Scenario::from_toml(&self.base.file, &self.base.text, changes)
+        Scenario::from_toml_in(&self.base.folder, &self.base.file, &self.base.text, changes)
     }
 
     /// The scenario's messages name overrides and its own lines; an author of a study knows the study's lines.
@@ -215,6 +215,8 @@ impl Study {
         }
         if let (ScenarioError::Key(key), true) = (&mut error, self.base.inline)
             && key.set_by.is_none()
+            // A line of a trace is no key of the study.
+            && key.file == self.base.file
         {
             // The scenario text comes from the table [scenario]; the line is the study's.
             let path = Path::inside("scenario", &key.key);

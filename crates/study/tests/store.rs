@@ -57,6 +57,31 @@ fn one_scenario_written_in_several_ways_has_one_key() {
     assert_ne!(key_of(&scenario(TEXT), "another model"), key(TEXT));
 }
 
+#[test]
+fn a_run_is_known_by_the_rows_of_its_trace_and_not_by_the_file_and_a_study_finds_it_beside_the_scenario() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| folder.path().join(path);
+    fs::create_dir_all(at("scenarios")).and_then(|()| fs::create_dir_all(at("studies/x"))).expect("folders");
+    let write = |path: &str, text: &str| fs::write(at(path), text).expect("written");
+    write("scenarios/a.toml", &format!("{TEXT}[[changes]]\ntrace = \"rtt.csv\"\n"));
+    write("studies/x/s.toml", "title = \"s\"\nsource = \"nobody\"\nscenario = \"../../scenarios/a.toml\"\n");
+    let of_study =
+        || lasthop_study::Study::load(&at("studies/x/s.toml")).expect("a study").base().map_err(|no| no.to_string());
+    write("scenarios/rtt.csv", "at_s,rtt_ms\n5,80\n");
+    let scenario = of_study().expect("a scenario");
+    assert_eq!(scenario.network().changes.len(), 1);
+    let first = key_of(&scenario, "model");
+    write("scenarios/rtt.csv", "# the same rows\nat_s,rtt_ms\n5.0,80\n\n");
+    assert_eq!(key_of(&of_study().expect("a scenario"), "model"), first);
+    write("scenarios/rtt.csv", "at_s,rtt_ms\n5,81\n");
+    assert_ne!(key_of(&of_study().expect("a scenario"), "model"), first);
+    // Blocks with the same rows are the same run.
+    assert_eq!(key(&format!("{TEXT}[[changes]]\nat_s = 5\nrtt_ms = 80\n")), first);
+    write("scenarios/rtt.csv", "at_s,rtt_ms\n5,-1\n");
+    let error = of_study().expect_err("no delay is below 0");
+    assert!(error.contains("rtt.csv:2: rtt_ms: -1 is out of range"), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

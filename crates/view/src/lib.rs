@@ -1,9 +1,14 @@
-//! `lasthop top`: what an agent does, on the terminal. Of a running agent (its socket), or of a record.
+//! What an agent does, and what came out of a run.
+//!
+//! - `lasthop top`: an agent on the terminal. Of a running agent (its socket), or of a record.
+//! - `lasthop view`: a running agent, or the result in a folder, in a browser ([`Page`]).
 
 mod replay;
 mod screen;
+mod web;
 
 pub use replay::Replay;
+pub use web::{Page, Shown};
 
 use anyhow::{Context as _, Result, bail};
 use lasthop_agent::watch::{self, VERSION, Watched};

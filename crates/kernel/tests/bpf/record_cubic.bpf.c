@@ -60,13 +60,16 @@ struct tcp_congestion_ops___record {
 	char name[TCP_CA_NAME_MAX];
 	__u32 flags;
 	void (*init)(struct sock *sk);
+	void (*cwnd_event_tx_start)(struct sock *sk);
 };
 
 extern void cubictcp_init(struct sock *sk) __ksym;
 extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+/* A kernel has one of the two (kernel.h, tcp_congestion_ops); the test chooses. */
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
@@ -273,6 +276,15 @@ void BPF_PROG(record_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 }
 
 SEC("struct_ops")
+void BPF_PROG(record_cwnd_event_tx_start, struct sock *sk)
+{
+	struct call *call = begin(sk, CALL_CWND_EVENT, CA_EVENT_TX_START);
+
+	cubictcp_cwnd_event_tx_start(sk);
+	end(sk, call, 0);
+}
+
+SEC("struct_ops")
 void BPF_PROG(record_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct ack_sample___record *record = (void *)sample;
@@ -299,6 +311,7 @@ struct tcp_congestion_ops___record record = {
 	.cong_avoid = (void *)record_cong_avoid,
 	.set_state = (void *)record_set_state,
 	.cwnd_event = (void *)record_cwnd_event,
+	.cwnd_event_tx_start = (void *)record_cwnd_event_tx_start,
 	.pkts_acked = (void *)record_pkts_acked,
 	.undo_cwnd = (void *)record_undo_cwnd,
 	.flags = TCP_CONG_NON_RESTRICTED,

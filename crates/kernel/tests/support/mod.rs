@@ -4,7 +4,7 @@
 
 pub mod middlebox;
 
-use libbpf_rs::MapCore as _;
+use libbpf_rs::{AsRawLibbpf as _, MapCore as _};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use std::ffi::OsString;
@@ -415,6 +415,13 @@ pub fn load_with(
     })
 }
 
+/// Whether `tcp_congestion_ops` has `cwnd_event_tx_start` (seen in Linux 7.2).
+fn kernel_tells_starts() -> bool {
+    let kernel = libbpf_rs::btf::Btf::from_vmlinux().expect("the kernel's types");
+    let ops = kernel.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("tcp_congestion_ops").expect("its type");
+    ops.iter().any(|member| member.name == Some(std::ffi::OsStr::new("cwnd_event_tx_start")))
+}
+
 /// A congestion control of a test that writes what it sees to the ring `calls`; registered until it is dropped. It counts
 /// in its `.bss`, first what found no room.
 pub struct Recorder {
@@ -426,6 +433,16 @@ pub struct Recorder {
 impl Recorder {
     /// Registers the control in the map `ops`, which is called `placeholder` so far, as `name`.
     pub fn start(mut object: libbpf_rs::OpenObject, ops: &str, placeholder: &str, name: String) -> Self {
+        let unused = match kernel_tells_starts() {
+            true => "_cwnd_event",
+            false => "_cwnd_event_tx_start",
+        };
+        let mut programs = object.progs_mut();
+        let unused =
+            programs.find(|program| program.name().to_string_lossy().ends_with(unused)).expect("both are there");
+        // before loading, libbpf keeps a pointer to its own `bpf_program` in place of the function
+        let unused = (unused.as_libbpf_object().as_ptr() as usize).to_ne_bytes();
+        drop(programs);
         let mut maps = object.maps_mut();
         let mut map = maps.find(|map| map.name() == ops).expect("the map of the control");
         let value = map.initial_value_mut().expect("a struct_ops map has one");
@@ -433,6 +450,8 @@ impl Recorder {
         value[at..at + 16].fill(0);
         assert!(name.len() < 16, "{name}");
         value[at..at + name.len()].copy_from_slice(name.as_bytes());
+        let place = value.chunks_exact_mut(size_of::<usize>()).find(|place| **place == unused).expect("its place");
+        place.fill(0);
         drop(maps);
 
         let mut object = object.load().unwrap_or_else(|error| panic!("the kernel refuses the recorder: {error}"));

@@ -19,6 +19,16 @@ pub(crate) enum Axis {
     },
 }
 
+/// The scale and both ends: `log 200 10000`.
+impl std::fmt::Display for Axis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Linear { from, to } => write!(f, "linear {from} {to}"),
+            Self::Log { from, to } => write!(f, "log {from} {to}"),
+        }
+    }
+}
+
 impl Axis {
     /// From 0 to a round number of at least `highest`.
     pub(crate) fn from_zero(highest: f64, ticks: usize) -> Self {

@@ -5,7 +5,7 @@ use super::canvas::{
     Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, number, text_width,
 };
 use super::lines::{Entry, draw_legend, legend_height};
-use crate::style::{Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};
+use crate::style::{self, Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};
 use lasthop_measure::mean;
 use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
 use lasthop_study::Interval;
@@ -13,6 +13,8 @@ use lasthop_study::Interval;
 /// The goodput of a host and its colour.
 pub(crate) struct Bar {
     host: u16,
+    /// The host's name.
+    name: String,
     goodput_mbps: f64,
     /// Jain's index counts one of its connections.
     busy: bool,
@@ -29,7 +31,7 @@ pub(crate) fn equal_share<'a>(bars: impl IntoIterator<Item = &'a Bar>) -> Entry 
 pub(crate) fn goodput_of_run(run: &RunResult) -> Option<Svg> {
     let looks = FlowLooks::of(run);
     // Bars have host numbers below, so colours by host would add nothing. All bars then share one colour.
-    let plain = crate::style::host(0, 1);
+    let plain = style::host(0, 1);
     let bars = bars(run, |flow| if looks.by_kind() { looks.colour(flow) } else { plain });
     let mut entries: Vec<Entry> = match looks.legend() {
         Ok(kinds) if looks.by_kind() => kinds.into_iter().map(Entry::Box).collect(),
@@ -63,7 +65,13 @@ pub(crate) fn bars(run: &RunResult, colour: impl Fn(&FlowResult) -> Colour) -> V
                 bar.goodput_mbps += flow.goodput_mbps;
                 bar.busy |= flow.always_busy;
             }
-            None => bars.push(Bar { host: flow.host, goodput_mbps: flow.goodput_mbps, busy: flow.always_busy, colour }),
+            None => bars.push(Bar {
+                host: flow.host,
+                name: style::host_name(run, flow.host),
+                goodput_mbps: flow.goodput_mbps,
+                busy: flow.always_busy,
+                colour,
+            }),
         }
     }
     bars
@@ -85,26 +93,32 @@ pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, bars: &[Bar]) {
     for (index, bar) in bars.iter().enumerate() {
         let middle = left + (index as f64 + 0.5) * space;
         let top = panel.y_at(bar.goodput_mbps);
-        canvas.rectangle(middle - width / 2.0, top, width, panel.bottom() - top, bar.colour, 1.0);
+        canvas.titled(&format!("{}: {:.3} Mb/s", bar.name, bar.goodput_mbps), |canvas| {
+            canvas.rectangle(middle - width / 2.0, top, width, panel.bottom() - top, bar.colour, 1.0);
+        });
         if index % every.max(1) == 0 {
             canvas.text(&bar.host.to_string(), middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
         }
     }
     let busy: Vec<f64> = bars.iter().filter(|bar| bar.busy).map(|bar| bar.goodput_mbps).collect();
-    if let Some(share) = mean(&busy).map(|share| panel.y_at(share)) {
-        canvas.line((panel.left, share), (panel.right(), share), Pen::new(LIMIT, 1.5));
+    if let Some(share) = mean(&busy) {
+        let y = panel.y_at(share);
+        canvas.titled(&format!("equal share: {share:.3} Mb/s"), |canvas| {
+            canvas.line((panel.left, y), (panel.right(), y), Pen::new(LIMIT, 1.5));
+        });
     }
     canvas.text("host", panel.left + panel.width / 2.0, panel.bottom() + 31.0, Ink::label(Beside::Middle));
 }
 
-/// One column of the summary.
-struct Column {
-    name: &'static str,
+/// One headline figure of cases.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// The end of its axis, where the figure has one.
     highest: Option<f64>,
-    figure: fn(&RunResult) -> Option<f64>,
+    pub(crate) figure: fn(&RunResult) -> Option<f64>,
 }
 
-const COLUMNS: [Column; 3] = [
+pub(crate) const COLUMNS: [Column; 3] = [
     Column { name: "aggregate goodput (Mb/s)", highest: None, figure: |run| Some(run.aggregate_goodput_mbps) },
     Column { name: "Jain's index", highest: Some(1.0), figure: |run| run.jain_index },
     Column { name: "RTT, 95th percentile (ms)", highest: None, figure: |run| run.rtt_ms.map(|rtt| rtt.p95) },
@@ -176,7 +190,10 @@ fn draw_column(canvas: &mut Canvas, panel: &Panel, name: &str, means: &[Option<M
             canvas.text("none", panel.left + 6.0, y, Ink::label(Beside::Start));
             continue;
         };
-        canvas.rectangle(panel.left, y - 9.0, panel.x_at(mean.value) - panel.left, 18.0, look.colour, 1.0);
+        let title = format!("{}: {name} {}", look.label, number(mean.value));
+        canvas.titled(&title, |canvas| {
+            canvas.rectangle(panel.left, y - 9.0, panel.x_at(mean.value) - panel.left, 18.0, look.colour, 1.0);
+        });
         if mean.high > mean.low {
             canvas.line((panel.x_at(mean.low), y), (panel.x_at(mean.high), y), Pen::new(INK, 1.5));
         }

@@ -54,17 +54,22 @@ impl Ink {
     }
 }
 
+/// The dashes of the first, second, third line of one colour, and so on.
+const DASHES: [&str; 5] = ["", "14 7", "4 5", "18 6 4 6", "8 12"];
+
 /// The style of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Pen {
     pub(crate) colour: Colour,
     pub(crate) width: f64,
     pub(crate) opacity: f64,
+    /// The index of its dashes. 0: none.
+    pub(crate) dash: usize,
 }
 
 impl Pen {
     pub(crate) const fn new(colour: Colour, width: f64) -> Self {
-        Self { colour, width, opacity: 1.0 }
+        Self { colour, width, opacity: 1.0, dash: 0 }
     }
 }
 
@@ -113,8 +118,35 @@ impl Canvas {
         self.add(format_args!(r#"<line {pen} x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
     }
 
-    pub(crate) fn path(&mut self, points: &[(f64, f64)], pen: Pen) {
-        self.add(format_args!(r#"<polyline fill="none" {pen} points="{}"/>"#, Points(points)));
+    /// A line through these points. A page with a script shows the name.
+    pub(crate) fn path(&mut self, name: &str, points: &[(f64, f64)], pen: Pen) {
+        let name = Escaped(name);
+        self.add(format_args!(r#"<polyline data-name="{name}" fill="none" {pen} points="{}"/>"#, Points(points)));
+    }
+
+    /// Shapes that mean one thing, which this text tells: browsers show it beside the pointer.
+    pub(crate) fn titled(&mut self, title: &str, draw: impl FnOnce(&mut Self)) {
+        self.add(format_args!("<g><title>{}</title>", Escaped(title)));
+        draw(self);
+        self.add(format_args!("</g>"));
+    }
+
+    /// The grid and the tick labels of a panel. A page with a script replaces them when it enlarges a part.
+    fn axis(&mut self, panel: &Panel, draw: impl FnOnce(&mut Self)) {
+        self.add(format_args!(r#"<g class="axis" data-box="{}">"#, Place(panel)));
+        draw(self);
+        self.add(format_args!("</g>"));
+    }
+
+    /// What stands in a panel at the places of its numbers, with the names of both axes. By these a page with a script
+    /// tells the numbers below the pointer, and enlarges a part.
+    pub(crate) fn data(&mut self, panel: &Panel, names: (&str, &str), draw: impl FnOnce(&mut Self)) {
+        let (place, x, y, x_name, y_name) = (Place(panel), panel.x, panel.y, Escaped(names.0), Escaped(names.1));
+        self.add(format_args!(
+            r#"<g class="data" data-box="{place}" data-x="{x}" data-y="{y}" data-x-name="{x_name}" data-y-name="{y_name}">"#
+        ));
+        draw(self);
+        self.add(format_args!("</g>"));
     }
 
     pub(crate) fn circle(&mut self, (x, y): (f64, f64), radius: f64, colour: Colour) {
@@ -149,19 +181,35 @@ impl Canvas {
 impl Display for Pen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (opacity, stroke, width) = (self.opacity, self.colour.hex(), units(self.width));
-        write!(f, r#"opacity="{opacity}" stroke="{stroke}" stroke-width="{width}""#)
+        write!(f, r#"opacity="{opacity}" stroke="{stroke}" stroke-width="{width}""#)?;
+        match DASHES[self.dash % DASHES.len()] {
+            "" => Ok(()),
+            dashes => write!(f, r#" stroke-dasharray="{dashes}""#),
+        }
     }
 }
 
+/// With a tenth of a unit: the numbers at the points can be told from their places.
 struct Points<'a>(&'a [(f64, f64)]);
 
 impl Display for Points<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|(x, y)| write!(f, "{},{} ", units(*x), units(*y)))
+        let tenths = |pixels: f64| (pixels * SCALE * 10.0).round() / 10.0;
+        self.0.iter().try_for_each(|(x, y)| write!(f, "{},{} ", tenths(*x), tenths(*y)))
     }
 }
 
-/// Text escaped for use between tags.
+/// Left, top, width and height.
+struct Place<'a>(&'a Panel);
+
+impl Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [left, top, width, height] = [self.0.left, self.0.top, self.0.width, self.0.height].map(|at| at * SCALE);
+        write!(f, "{left} {top} {width} {height}")
+    }
+}
+
+/// Text escaped for use between tags and in attributes.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -170,6 +218,7 @@ impl Display for Escaped<'_> {
             '&' => f.write_str("&amp;"),
             '<' => f.write_str("&lt;"),
             '>' => f.write_str("&gt;"),
+            '"' => f.write_str("&quot;"),
             letter => f.write_char(letter),
         })
     }
@@ -228,11 +277,13 @@ impl Panel {
 
     /// Draws the grid, tick labels and name of the vertical axis.
     pub(crate) fn draw_y(&self, canvas: &mut Canvas, name: &str) {
-        for tick in self.y.ticks((self.height / 34.0) as usize) {
-            let y = self.y_at(tick);
-            canvas.line((self.left, y), (self.right(), y), Pen::new(GRID, 1.0));
-            canvas.text(&number(tick), self.left - 8.0, y, Ink::label(Beside::End));
-        }
+        canvas.axis(self, |canvas| {
+            for tick in self.y.ticks((self.height / 34.0) as usize) {
+                let y = self.y_at(tick);
+                canvas.line((self.left, y), (self.right(), y), Pen::new(GRID, 1.0));
+                canvas.text(&number(tick), self.left - 8.0, y, Ink::label(Beside::End));
+            }
+        });
         let name = if self.y.is_log() { format!("{name}, log scale") } else { name.to_owned() };
         canvas.text(&name, self.left - MARGIN_LEFT, self.top - 14.0, Ink::label(Beside::Start));
     }
@@ -240,11 +291,13 @@ impl Panel {
     /// Draws the base line, tick labels and name of the horizontal axis.
     pub(crate) fn draw_x(&self, canvas: &mut Canvas, name: &str) {
         canvas.line((self.left, self.bottom()), (self.right(), self.bottom()), Pen::new(MUTED, 1.0));
-        for tick in self.x.ticks((self.width / 80.0) as usize) {
-            let x = self.x_at(tick);
-            canvas.line((x, self.bottom()), (x, self.bottom() + 4.0), Pen::new(MUTED, 1.0));
-            canvas.text(&number(tick), x, self.bottom() + 14.0, Ink::label(Beside::Middle));
-        }
+        canvas.axis(self, |canvas| {
+            for tick in self.x.ticks((self.width / 80.0) as usize) {
+                let x = self.x_at(tick);
+                canvas.line((x, self.bottom()), (x, self.bottom() + 4.0), Pen::new(MUTED, 1.0));
+                canvas.text(&number(tick), x, self.bottom() + 14.0, Ink::label(Beside::Middle));
+            }
+        });
         canvas.text(name, self.left + self.width / 2.0, self.bottom() + 31.0, Ink::label(Beside::Middle));
     }
 }

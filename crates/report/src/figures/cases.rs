@@ -61,15 +61,16 @@ pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>) -> Option<Svg> {
 }
 
 fn draw_row(canvas: &mut Canvas, row: &Row, left: &Panel, right: &Panel) {
-    draw_warmup(canvas, left, row.rtt.warmup_s);
+    let names = ("time (s)", "round-trip time (ms)");
+    canvas.data(left, names, |canvas| draw_warmup(canvas, left, row.rtt.warmup_s));
     if let Some(look) = &row.rtt.title {
         draw_title(canvas, left, look, ABOVE);
     }
     let headline = fitted(&row.headline, SMALL, right.right() - left.left);
     canvas.text(&headline, right.right(), right.top - ABOVE - 4.0, Ink::label(Beside::End));
-    left.draw_y(canvas, "round-trip time (ms)");
-    left.draw_x(canvas, "time (s)");
-    draw_lines(canvas, left, &row.rtt);
+    left.draw_y(canvas, names.1);
+    left.draw_x(canvas, names.0);
+    canvas.data(left, names, |canvas| draw_lines(canvas, left, &row.rtt, "limit"));
     draw_goodput(canvas, right, &row.bars);
 }
 

@@ -16,7 +16,11 @@ const LEGEND_ROW: f64 = 20.0;
 
 /// One line over time.
 pub(crate) struct Line {
+    /// Whose it is.
+    pub(crate) name: String,
     pub(crate) colour: Colour,
+    /// The index of its dashes; 0: none.
+    pub(crate) dash: usize,
     /// Interrupted where there are no data.
     pub(crate) parts: Vec<Vec<(f64, f64)>>,
 }
@@ -38,6 +42,16 @@ pub(crate) enum Legend {
     Looks(Vec<Look>),
     /// This number of hosts, by number.
     Hosts(usize),
+}
+
+impl Legend {
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Looks(looks) => looks.iter().cloned().map(Entry::Line).collect(),
+            Self::Hosts(hosts) => vec![Entry::Hosts(*hosts)],
+        }
+    }
 }
 
 /// The common properties of a figure's panels.
@@ -96,22 +110,19 @@ impl TimeFigure<'_> {
     }
 
     fn draw_panel(&self, canvas: &mut Canvas, panel: &Panel, data: &TimePanel) {
-        draw_warmup(canvas, panel, data.warmup_s);
+        let names = ("time (s)", self.y_name);
+        canvas.data(panel, names, |canvas| draw_warmup(canvas, panel, data.warmup_s));
         if let Some(look) = &data.title {
             draw_title(canvas, panel, look, ABOVE);
         }
-        panel.draw_y(canvas, self.y_name);
-        panel.draw_x(canvas, "time (s)");
-        draw_lines(canvas, panel, data);
+        panel.draw_y(canvas, names.1);
+        panel.draw_x(canvas, names.0);
+        canvas.data(panel, names, |canvas| draw_lines(canvas, panel, data, self.limit_name.unwrap_or("limit")));
     }
 
     fn legend_entries(&self, panels: &[TimePanel]) -> Vec<Entry> {
         let limits = panels.iter().any(|panel| !panel.limits.is_empty());
-        let mut entries: Vec<Entry> = match &self.legend {
-            Legend::Nothing => Vec::new(),
-            Legend::Looks(looks) => looks.iter().cloned().map(Entry::Line).collect(),
-            Legend::Hosts(hosts) => vec![Entry::Hosts(*hosts)],
-        };
+        let mut entries = self.legend.entries();
         if let Some(name) = self.limit_name.filter(|_| limits) {
             entries.push(Entry::Limit(name.to_owned()));
         }
@@ -123,24 +134,24 @@ impl TimeFigure<'_> {
 }
 
 /// Draws the lines of a panel, then its limits on top.
-pub(crate) fn draw_lines(canvas: &mut Canvas, panel: &Panel, data: &TimePanel) {
+pub(crate) fn draw_lines(canvas: &mut Canvas, panel: &Panel, data: &TimePanel, limit_name: &str) {
     let (width, opacity) = if data.lines.len() > 3 { (1.25, 0.8) } else { (1.5, 1.0) };
     for line in &data.lines {
         for part in &line.parts {
-            draw_part(canvas, panel, part, Pen { colour: line.colour, width, opacity });
+            draw_part(canvas, panel, &line.name, part, Pen { colour: line.colour, width, opacity, dash: line.dash });
         }
     }
     for part in &data.limits {
-        draw_part(canvas, panel, part, Pen::new(LIMIT, 1.5));
+        draw_part(canvas, panel, limit_name, part, Pen::new(LIMIT, 1.5));
     }
 }
 
-fn draw_part(canvas: &mut Canvas, panel: &Panel, part: &[(f64, f64)], pen: Pen) {
+fn draw_part(canvas: &mut Canvas, panel: &Panel, name: &str, part: &[(f64, f64)], pen: Pen) {
     let points: Vec<(f64, f64)> = part.iter().map(|(x, y)| panel.at(*x, *y)).collect();
     match points.as_slice() {
         [] => {}
         [only] => canvas.circle(*only, 1.5, pen.colour),
-        points => canvas.path(points, pen),
+        points => canvas.path(name, points, pen),
     }
 }
 
@@ -163,6 +174,8 @@ pub(crate) fn draw_title(canvas: &mut Canvas, panel: &Panel, look: &Look, above:
 /// One entry of a legend.
 pub(crate) enum Entry {
     Line(Look),
+    /// A line with dashes, by their index.
+    Dashed(Look, usize),
     Mark(Look, Marker),
     Box(Look),
     Hosts(usize),
@@ -172,7 +185,7 @@ pub(crate) enum Entry {
 impl Entry {
     fn label(&self) -> String {
         match self {
-            Self::Line(look) | Self::Box(look) | Self::Mark(look, _) => look.label.clone(),
+            Self::Line(look) | Self::Dashed(look, _) | Self::Box(look) | Self::Mark(look, _) => look.label.clone(),
             Self::Hosts(hosts) => format!("host 0 to {}", hosts - 1),
             Self::Limit(name) => name.clone(),
         }
@@ -182,6 +195,7 @@ impl Entry {
         match self {
             Self::Hosts(_) => 80.0,
             Self::Box(_) => 12.0,
+            Self::Dashed(..) => 30.0,
             _ => 22.0,
         }
     }
@@ -225,6 +239,9 @@ pub(crate) fn draw_legend(canvas: &mut Canvas, entries: &[Entry]) {
                 canvas.line((left, y), (right, y), Pen::new(look.colour, 1.5));
             }
             Entry::Line(look) => canvas.line((left, y), (right, y), Pen::new(look.colour, 3.0)),
+            Entry::Dashed(look, dash) => {
+                canvas.line((left, y), (right, y), Pen { dash: *dash, ..Pen::new(look.colour, 2.0) });
+            }
             Entry::Mark(look, marker) => {
                 canvas.line((left, y), (right, y), Pen::new(look.colour, 1.5));
                 draw_marker(canvas, ((left + right) / 2.0, y), *marker, look.colour);

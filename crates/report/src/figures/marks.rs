@@ -205,6 +205,23 @@ fn draw_panel(
     }
     panel.draw_y(canvas, &figure.y_label);
     draw_level_axis(canvas, panel, figure, levels);
+    if levels.are_words() {
+        // No part of a row of words can be enlarged.
+        return draw_data(canvas, panel, figure, data, looks, levels);
+    }
+    canvas.data(panel, (&figure.x_label, &figure.y_label), |canvas| {
+        draw_data(canvas, panel, figure, data, looks, levels);
+    });
+}
+
+fn draw_data(
+    canvas: &mut Canvas,
+    panel: &Panel,
+    figure: &FigureResult,
+    data: &PanelResult,
+    looks: &Looks,
+    levels: &Levels,
+) {
     for line in &data.references {
         let Some(look) = looks.references.iter().find(|look| look.label == line.label) else { continue };
         let pen = Pen::new(look.colour, 1.5);
@@ -225,14 +242,16 @@ fn draw_panel(
         let shift = levels.shift(index, data.lines.len());
         // Words have no order, so no line joins their marks: it would suggest values in between.
         if !levels.are_words() {
-            draw_line(canvas, panel, line, levels, Pen { colour: look.colour, width: 1.5, opacity: 0.85 });
+            draw_line(canvas, panel, line, levels, Pen { opacity: 0.85, ..Pen::new(look.colour, 1.5) });
         }
         for mark in &line.marks {
-            draw_interval(canvas, panel, mark, levels.place(&mark.x) + shift, Pen::new(look.colour, 1.5));
-            let at = place(panel, mark, levels, shift);
-            if let Some(at) = at.filter(|_| levels.are_words() || line.marks.len() <= MOST_MARKERS) {
-                draw_marker(canvas, at, *marker, look.colour);
-            }
+            let Some(at) = place(panel, mark, levels, shift) else { continue };
+            canvas.titled(&told(figure, &look.label, mark), |canvas| {
+                draw_interval(canvas, panel, mark, levels.place(&mark.x) + shift, Pen::new(look.colour, 1.5));
+                if levels.are_words() || line.marks.len() <= MOST_MARKERS {
+                    draw_marker(canvas, at, *marker, look.colour);
+                }
+            });
         }
     }
 }
@@ -258,6 +277,14 @@ fn draw_level_axis(canvas: &mut Canvas, panel: &Panel, figure: &FigureResult, le
     canvas.text(&name, panel.left + panel.width / 2.0, bottom + 31.0 + lower, Ink::label(Beside::Middle));
 }
 
+/// `UCC, delay 10 ms: goodput 19.26 (19.01 to 19.51)`.
+fn told(figure: &FigureResult, label: &str, mark: &MarkResult) -> String {
+    let show = crate::study::figure;
+    let y = mark.y.map_or("none".to_owned(), show);
+    let interval = mark.ci95.map(|ends| format!(" ({} to {})", show(ends.low), show(ends.high))).unwrap_or_default();
+    format!("{label}, {} {}: {} {y}{interval}", figure.x_label, mark.x, figure.y_label)
+}
+
 fn place(panel: &Panel, mark: &MarkResult, levels: &Levels, shift: f64) -> Option<(f64, f64)> {
     mark.y.map(|y| panel.at(levels.place(&mark.x) + shift, y))
 }
@@ -278,7 +305,7 @@ fn draw_line(canvas: &mut Canvas, panel: &Panel, line: &LineResult, levels: &Lev
     for part in places.split(Option::is_none) {
         let points: Vec<(f64, f64)> = part.iter().flatten().copied().collect();
         if points.len() > 1 {
-            canvas.path(&points, pen);
+            canvas.path(&line.label, &points, pen);
         }
     }
 }

@@ -4,9 +4,12 @@ mod axis;
 mod bars;
 mod canvas;
 mod cases;
+mod cdf;
+mod difference;
 mod lines;
 mod marks;
 mod states;
+mod stations;
 mod thin;
 mod tradeoff;
 
@@ -14,7 +17,7 @@ pub(crate) use canvas::number;
 
 use crate::CaseRun;
 use crate::style::{self, Colour, FlowLooks, Look};
-use lasthop_scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
+use lasthop_scenario::{Comparison, FlowResult, FlowSample, FlowSeries, RunResult, Series};
 use lasthop_study::StudyResult;
 use lines::{Legend, Line, TimeFigure, TimePanel};
 use serde::Serialize;
@@ -36,9 +39,11 @@ pub(crate) struct Figure {
 }
 
 /// The names of the figures that [`of_run`] can make.
-pub(crate) const OF_RUN: &[&str] = &["goodput", "goodput-over-time", "rtt", "cwnd", "states", "queue"];
+pub(crate) const OF_RUN: &[&str] =
+    &["goodput", "goodput-over-time", "goodput-cdf", "rtt", "rtt-cdf", "stations", "cwnd", "states", "queue"];
 /// The names of the figures that [`of_comparison`] can make.
-pub(crate) const OF_COMPARISON: &[&str] = &["before-and-after", "summary", "tradeoff", "queue"];
+pub(crate) const OF_COMPARISON: &[&str] =
+    &["before-and-after", "summary", "difference", "tradeoff", "rtt-cdf", "goodput-cdf", "goodput-over-time", "queue"];
 
 /// The name of a study's figure, counted from 0.
 pub(crate) fn name_in_study(index: usize, title: &str) -> String {
@@ -54,8 +59,11 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
         caption: "Bars of one height are a fair share; a host without a bar got nothing.".into(),
         svg: svg.text,
     }));
-    figures.extend(goodput_over_time(run, &series.flows));
+    figures.extend(goodput_over_time_of_run(run, series));
+    figures.extend(cdf::of_run(&cdf::GOODPUT, run, &series.flows));
     figures.extend(rtt_of_run(run, &series.flows));
+    figures.extend(cdf::of_run(&cdf::RTT, run, &series.flows));
+    figures.extend(stations::stations(run));
     figures.extend(windows(run, &series.flows));
     figures.extend(states::states(run, &series.flows).map(|svg| Figure {
         name: "states".into(),
@@ -93,33 +101,44 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Fi
         caption: format!("Better is more goodput, a Jain's index nearer to 1, and a shorter RTT. {seeds}"),
         svg: bars::summary(comparison, &looks).text,
     });
+    figures.extend(difference::difference(comparison, &looks));
     figures.extend(tradeoff::tradeoff(comparison, &looks).map(|svg| Figure {
         name: "tradeoff".into(),
         title: "Goodput against round-trip time".into(),
         caption: format!("The best cases are at the top left: much goodput, short round trips. {seeds}"),
         svg: svg.text,
     }));
+    figures
+        .extend([cdf::RTT, cdf::GOODPUT].iter().filter_map(|kind| cdf::of_comparison(kind, comparison, runs, &looks)));
+    figures.extend(goodput_over_time_of_cases(comparison, &firsts, &one));
     figures.extend(queue(&firsts).map(|figure| Figure { caption: format!("{}{one}", figure.caption), ..figure }));
     figures
 }
 
-/// Colours stand for policies if the cases differ in them, else for cases.
+/// The colour of each connection of a case: that of its policy if the cases differ in them, else that of the case.
+fn case_colour(by_policy: bool, look: Option<&Look>) -> impl Fn(&FlowResult) -> Colour {
+    let of_case = look.map_or(style::host(0, 1), |look| look.colour);
+    move |flow| if by_policy { style::policy(&flow.policy).colour } else { of_case }
+}
+
+/// The legend of these colours; nothing where the titles of the cases explain them.
+fn case_legend(policies: &[&str], runs: &[Shown<'_>]) -> Vec<Look> {
+    let mixed = |run: &RunResult| run.flows.iter().any(|flow| flow.policy != run.flows[0].policy);
+    let explained = policies.len() > 1 && runs.iter().any(|(_, run, _)| mixed(run));
+    if explained { policies.iter().map(|name| style::policy(name)).collect() } else { Vec::new() }
+}
+
 fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> Option<Figure> {
     let policies = style::policies(comparison);
     let by_policy = policies.len() > 1;
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), cases::COLUMNS);
     let row = |(look, run, series): &Shown<'_>| {
-        let of_case = look.map_or(style::host(0, 1), |look| look.colour);
-        let colour =
-            |flow: &lasthop_scenario::FlowResult| if by_policy { style::policy(&flow.policy).colour } else { of_case };
-        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, colour);
-        cases::Row { rtt: panel(*look, run, lines), bars: bars::bars(run, colour), headline: headline(run) }
+        let colour = case_colour(by_policy, *look);
+        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, &colour);
+        cases::Row { rtt: panel(*look, run, lines), bars: bars::bars(run, &colour), headline: headline(run) }
     };
     let rows: Vec<cases::Row> = runs.iter().map(row).collect();
-    let mixed = |run: &RunResult| run.flows.iter().any(|flow| flow.policy != run.flows[0].policy);
-    let explained = by_policy && runs.iter().any(|(_, run, _)| mixed(run));
-    let legend = if explained { policies.iter().map(|name| style::policy(name)).collect() } else { Vec::new() };
-    let svg = cases::draw_cases(&rows, legend)?;
+    let svg = cases::draw_cases(&rows, case_legend(&policies, runs))?;
     let colours = if by_policy { " A colour is a policy." } else { "" };
     Some(Figure {
         name: "before-and-after".into(),
@@ -168,12 +187,12 @@ fn flow_lines(
     series: &FlowSeries,
     columns: usize,
     of: impl Fn(&FlowSample) -> Option<f64>,
-    colour: impl Fn(&lasthop_scenario::FlowResult) -> Colour,
+    colour: impl Fn(&FlowResult) -> Colour,
 ) -> Vec<Line> {
-    let line = |flow: &lasthop_scenario::FlowResult| {
+    let line = |flow: &FlowResult| {
         let points = series.of_flow(flow.id).map(|sample| (sample.t_s, of(&sample)));
         let parts = thin(points, (0.0, run.duration_s), columns);
-        (!parts.is_empty()).then(|| Line { colour: colour(flow), parts })
+        (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), colour: colour(flow), dash: 0, parts })
     };
     run.flows.iter().filter_map(line).collect()
 }
@@ -221,41 +240,68 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
 /// Averaging interval of goodput over time. Single samples jump between nothing and everything.
 const GOODPUT_STEP_S: f64 = 1.0;
 
-fn goodput_over_time(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
-    let looks = FlowLooks::of(run);
-    let columns = columns(run.flows.len(), 880);
-    let line = |flow: &lasthop_scenario::FlowResult| {
-        let samples = series.of_flow(flow.id).map(|sample| (sample.t_s, sample.goodput_mbps));
-        let parts =
-            thin(means(samples).into_iter().map(|(t_s, mbps)| (t_s, Some(mbps))), (0.0, run.duration_s), columns);
-        (!parts.is_empty()).then(|| Line { colour: looks.colour(flow), parts })
+fn goodput_lines(
+    run: &RunResult,
+    series: &FlowSeries,
+    columns: usize,
+    colour: impl Fn(&FlowResult) -> Colour,
+) -> Vec<Line> {
+    let line = |flow: &FlowResult| {
+        let means = goodputs(series, flow.id).into_iter().map(|(t_s, mbps)| (t_s, Some(mbps)));
+        let parts = thin(means, (0.0, run.duration_s), columns);
+        (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), colour: colour(flow), dash: 0, parts })
     };
-    let lines: Vec<Line> = run.flows.iter().filter_map(line).collect();
-    if lines.is_empty() {
+    run.flows.iter().filter_map(line).collect()
+}
+
+fn goodput_over_time_of_run(run: &RunResult, series: &Series) -> Option<Figure> {
+    let looks = FlowLooks::of(run);
+    let lines = goodput_lines(run, &series.flows, columns(run.flows.len(), 880), |flow| looks.colour(flow));
+    goodput_over_time(&[panel(None, run, lines)], legend(&looks), "")
+}
+
+fn goodput_over_time_of_cases(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> Option<Figure> {
+    let policies = style::policies(comparison);
+    let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), 400);
+    let of = |(look, run, series): &Shown<'_>| {
+        let lines = goodput_lines(run, &series.flows, columns, case_colour(policies.len() > 1, *look));
+        panel(*look, run, lines)
+    };
+    let panels: Vec<TimePanel> = runs.iter().map(of).collect();
+    let legend = match case_legend(&policies, runs) {
+        looks if looks.is_empty() => Legend::Nothing,
+        looks => Legend::Looks(looks),
+    };
+    goodput_over_time(&panels, legend, one)
+}
+
+fn goodput_over_time(panels: &[TimePanel], legend: Legend, one: &str) -> Option<Figure> {
+    if panels.iter().all(|panel| panel.lines.is_empty()) {
         return None;
     }
-    let figure = TimeFigure {
-        title: "Goodput over time",
-        y_name: "goodput (Mb/s)",
-        legend: legend(&looks),
-        limit_name: None,
-        by_ratio: false,
-    };
+    let figure =
+        TimeFigure { title: "Goodput over time", y_name: "goodput (Mb/s)", legend, limit_name: None, by_ratio: false };
     Some(Figure {
         name: "goodput-over-time".into(),
         title: "Goodput over time".into(),
         caption: format!(
-            "Of each connection, means over {GOODPUT_STEP_S} s: who gets how much when, and who gets nothing."
+            "Of each connection, means over {GOODPUT_STEP_S} s: who gets how much when, and who gets nothing.{one}"
         ),
-        svg: figure.draw(&[panel(None, run, lines)]).text,
+        svg: figure.draw(panels).text,
     })
 }
 
-/// Means over intervals of [`GOODPUT_STEP_S`], each at the middle of its interval.
+/// The goodput of a connection, means over intervals of [`GOODPUT_STEP_S`].
+fn goodputs(series: &FlowSeries, flow: u32) -> Vec<(f64, f64)> {
+    means(series.of_flow(flow).map(|sample| (sample.t_s, sample.goodput_mbps)))
+}
+
+/// Means over intervals of [`GOODPUT_STEP_S`], each at the middle of its interval. A sample is about the time before it,
+/// and there is none before the first at 0.
 fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut steps: Vec<(f64, f64, f64)> = Vec::new();
-    for (t_s, value) in samples {
-        let middle = ((t_s / GOODPUT_STEP_S).floor() + 0.5) * GOODPUT_STEP_S;
+    for (t_s, value) in samples.filter(|(t_s, _)| *t_s > 0.0) {
+        let middle = ((t_s / GOODPUT_STEP_S).ceil() - 0.5) * GOODPUT_STEP_S;
         match steps.last_mut() {
             Some((at, sum, count)) if *at == middle => (*sum, *count) = (*sum + value, *count + 1.0),
             _ => steps.push((middle, value, 1.0)),
@@ -334,7 +380,8 @@ fn queue(runs: &[Shown<'_>]) -> Option<Figure> {
         let lengths = series.queues.of_place("access_point").map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
         let parts = thin(lengths, (0.0, run.duration_s), columns);
         let colour = look.map_or(style::host(0, 1), |look| look.colour);
-        let mut panel = panel(*look, run, vec![Line { colour, parts }]);
+        let line = Line { name: "the queue".to_owned(), colour, dash: 0, parts };
+        let mut panel = panel(*look, run, vec![line]);
         let room = run.scenario["access"]["queue_packets"].as_f64();
         panel.limits = room.map(|room| vec![(0.0, room), (run.duration_s, room)]).into_iter().collect();
         panel
@@ -365,6 +412,6 @@ mod tests {
     #[test]
     fn goodput_over_time_is_the_mean_of_each_second() {
         let samples = [(0.0, 1.0), (0.5, 3.0), (1.0, 8.0), (3.9, 4.0)];
-        assert_eq!(means(samples.into_iter()), [(0.5, 2.0), (1.5, 8.0), (3.5, 4.0)]);
+        assert_eq!(means(samples.into_iter()), [(0.5, 5.5), (3.5, 4.0)]);
     }
 }

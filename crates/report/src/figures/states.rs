@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::canvas::{Beside, Canvas, Ink, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw};
 use super::lines::{Entry, draw_legend, legend_height};
-use crate::style::{Look, STATES, UNKNOWN_STATE};
+use crate::style::{Look, STATES, UNKNOWN_STATE, host_name};
 use lasthop_scenario::{FlowSeries, RunResult};
 
 /// Width for the names of connections.
@@ -35,13 +35,15 @@ pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
         for (row, flow) in flows.iter().enumerate() {
             let strip_top = top + strip * row as f64;
             let every = (SMALL * 1.3 / strip).ceil() as usize;
+            let host = run.flows.iter().find(|of| of.id == *flow).map_or(0, |of| of.host);
+            let host = host_name(run, host);
+            let label = if flows.len() == hosts(run) { host } else { format!("{flow} ({host})") };
             if row % every.max(1) == 0 {
-                let host = run.flows.iter().find(|of| of.id == *flow).map_or(0, |of| of.host);
-                let host = run.host_name(host).unwrap_or_else(|| format!("host {host}"));
-                let label = if flows.len() == hosts(run) { host } else { format!("{flow} ({host})") };
                 canvas.text(&label, NAMES - 8.0, strip_top + strip / 2.0, Ink::label(Beside::End));
             }
-            draw_strip(canvas, &panel, (strip_top, strip), series, *flow, columns);
+            canvas.data(&panel, ("time (s)", ""), |canvas| {
+                draw_strip(canvas, &panel, (strip_top, strip), &label, &most_severe(&panel, series, *flow, columns));
+            });
         }
         panel.draw_x(canvas, "time (s)");
     }))
@@ -53,19 +55,18 @@ fn hosts(run: &RunResult) -> usize {
     hosts.len()
 }
 
-fn draw_strip(
-    canvas: &mut Canvas,
-    panel: &Panel,
-    (top, height): (f64, f64),
-    series: &FlowSeries,
-    flow: u32,
-    columns: usize,
-) {
-    for run in runs(&most_severe(panel, series, flow, columns)) {
-        let each = panel.width / columns as f64;
-        let (left, width) = (panel.left + run.from as f64 * each, run.length as f64 * each);
-        let colour = STATES.get(usize::from(run.state)).map_or(UNKNOWN_STATE, |(_, colour)| *colour);
-        canvas.rectangle(left, top + 0.5, width, (height - 1.5).max(1.0), colour, 1.0);
+fn draw_strip(canvas: &mut Canvas, panel: &Panel, (top, height): (f64, f64), name: &str, severest: &[Option<u8>]) {
+    let mut runs = runs(severest);
+    runs.sort_by_key(|run| run.state);
+    let each = panel.width / severest.len() as f64;
+    for of_state in runs.chunk_by(|one, other| one.state == other.state) {
+        let (state, colour) = STATES.get(usize::from(of_state[0].state)).copied().unwrap_or(("unknown", UNKNOWN_STATE));
+        canvas.titled(&format!("{name}: {state}"), |canvas| {
+            for run in of_state {
+                let (left, width) = (panel.left + run.from as f64 * each, run.length as f64 * each);
+                canvas.rectangle(left, top + 0.5, width, (height - 1.5).max(1.0), colour, 1.0);
+            }
+        });
     }
 }
 

@@ -68,13 +68,16 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
             canvas.circle((x, y), 3.5, colour);
         }
         let places: Vec<(f64, f64)> = points.iter().map(|(_, rtt, mbps)| panel.at(rtt.value, mbps.value)).collect();
-        for ((index, ..), (place, number)) in points.iter().zip(places.iter().zip(numbers_beside(&places))) {
+        for ((index, rtt, mbps), (place, number)) in points.iter().zip(places.iter().zip(numbers_beside(&places))) {
             let colour = looks[*index].colour;
             canvas.line(*place, number, Pen::new(colour, 1.0));
-            canvas.circle(number, RADIUS + 1.5, PAPER);
-            canvas.circle(number, RADIUS, colour);
-            let inside = Ink { size: SMALL, colour: PAPER, beside: Beside::Middle };
-            canvas.text(&(index + 1).to_string(), number.0, number.1, inside);
+            let title = format!("{}: {:.2} Mb/s, RTT p95 {:.1} ms", looks[*index].label, mbps.value, rtt.value);
+            canvas.titled(&title, |canvas| {
+                canvas.circle(number, RADIUS + 1.5, PAPER);
+                canvas.circle(number, RADIUS, colour);
+                let inside = Ink { size: SMALL, colour: PAPER, beside: Beside::Middle };
+                canvas.text(&(index + 1).to_string(), number.0, number.1, inside);
+            });
         }
         for (index, look) in looks.iter().enumerate() {
             let (x, y) = (panel.right() + 36.0, panel.top + (index as f64 + 0.5) * ROW);

@@ -208,6 +208,8 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         messages: 0,
         undelivered: 0,
         message_ms: None,
+        datagrams: None,
+        video: None,
     };
     let losses: u64 = flows.iter().map(|flow| flow.retransmits).sum();
     let controlled = flows.iter().any(|flow| policy(flow) != "none");
@@ -226,6 +228,9 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         rtt_ms: None,
         messages: None,
         transfers: None,
+        pings: None,
+        datagrams: None,
+        videos: None,
         utilization: 0.93,
         links: Vec::new(),
         access: AccessResult { downlink_drops: losses * 3, downlink_queue_p95: 99.0, ..AccessResult::default() },

@@ -11,6 +11,8 @@ pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge};
 
+use crate::trace::{FASTEST_MBPS, check_rate_mbps};
+use crate::traffic::Ladder;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
     Of, Presence, Preset, Problem, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers,
@@ -219,8 +221,14 @@ keys! {
 
     /// `[[changes]]`.
     pub(crate) struct ChangeKeys {
-        /// When, in seconds from the start of the run.
-        at_s: Span = seconds(0.0, 86_400.0), Required, when vec![When::Not(changes_in_vain)];
+        /// When, in seconds from the start of the run; of a trace its beginning.
+        at_s: Span =
+            seconds(0.0, 86_400.0), derived("must be given; 0 with `trace`", begin_of_trace), when vec![When::Not(changes_in_vain)];
+        /// The path, from this file, of a [file with the changes](trace.md), in place of keys below `hosts`: CSV, or mahimahi's
+        /// format.
+        trace: Option<String> = text(4_096), Absent, when vec![When::Not(changes_in_vain)];
+        /// *trace* Of mahimahi's format, the time over which a rate is the mean, in milliseconds; without it, 100.
+        window_ms: Option<u32> = integer::<u32>(1, 60_000), Absent, when vec![When::Given("trace")];
         /// What changes: a link of `[[links]]`; or without links the path, the wired access, or stations of the Wi-Fi.
         of: Part = choice(Part::WORDS), derived("`\"link\"` with `between`, `\"hosts\"` with `hosts`, else `\"path\"`", part);
         /// *link* The nodes that the link joins, `#` replaced by the number; must be given. *Forth* is from the first named here to
@@ -229,10 +237,10 @@ keys! {
         /// *hosts* The numbers of the hosts; without it, all.
         hosts: Option<Vec<usize>> = integers::<usize>(0, 249), Absent;
         /// *link* The rate forth in Mb/s. *path, access* That of both ways. *hosts* The stations' PHY rate, both ways: the highest,
-        /// with rate control, which begins anew.
-        rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent;
+        /// with rate control, which begins anew. 0 breaks a link or a station's: all is lost until another rate is given.
+        rate_mbps: Option<Rate> = rate_or_break(), Absent;
         /// *link* The rate back in Mb/s.
-        back_rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent;
+        back_rate_mbps: Option<Rate> = rate_or_break(), Absent;
         /// *link* The delay forth in milliseconds. *access* That of both ways.
         delay_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
         /// *link* The delay back in milliseconds.
@@ -436,8 +444,8 @@ keys! {
     pub(crate) struct FlowKeys {
         /// Who sends the data: the host ("up") or its server ("down").
         direction: Direction = choice(Direction::WORDS), "up";
-        /// What the application sends: as much as goes; as much as goes, by turns with nothing; small messages as of a person who
-        /// types; transfers, each over a new connection; or UDP that keeps its sender's queue full. Kernel hosts run "bulk" only.
+        /// What the application sends ([kinds](#kinds)). Over TCP: "bulk", "on-off", "interactive", "transfers" and "video"; over UDP:
+        /// "ping", "constant" and "saturated". Kernel hosts run all but "saturated".
         kind: Traffic = choice(Traffic::WORDS), "bulk";
         /// *links* The node of the server at the other end; must be given there. `#` is the number of the host within the block,
         /// from 1.
@@ -459,12 +467,31 @@ keys! {
         on_s: Span = seconds(1e-6, 86_400.0), 1.0, when is("kind", ["on-off"]);
         /// *on-off, transfers* Mean length of a while without, in seconds; exponential.
         off_s: Span = seconds(0.0, 86_400.0), 1.0, when is("kind", ["on-off", "transfers"]);
+        /// *transfers* The receiver asks for each transfer with so many bytes, and the sender answers; without it, the sender begins by
+        /// itself. *video* The same for each chunk; always.
+        request_bytes: Option<Bytes> =
+            bytes(1, 65_536), by_word(key!(FlowKeys, kind), [("video", 400)]), when is("kind", ["transfers", "video"]);
         /// *interactive* Bytes that the application writes at once.
         message_bytes: Bytes = bytes(1, 1_000_000), 100, when is("kind", ["interactive"]);
-        /// *interactive* Mean time from one message to the next in milliseconds; exponential.
-        gap_ms: Span = milliseconds(1e-3, 86_400_000.0), 1_000.0, when is("kind", ["interactive"]);
-        /// *saturated* Size of each IP packet in bytes, its 28 bytes of headers included; 2296 is what an 802.11 frame can carry.
-        packet_bytes: Bytes = bytes(28, 2_296), 1_500, when is("kind", ["saturated"]);
+        /// *interactive* Mean time from one message to the next in milliseconds; exponential. *ping* Time from one to the next, always
+        /// the same.
+        gap_ms: Span =
+            milliseconds(1e-3, 86_400_000.0), by_kind(usual_gap_ms), when is("kind", ["interactive", "ping"]);
+        /// *ping, constant, saturated* Size of each IP packet in bytes, its 28 bytes of headers included: at least 44, with "saturated"
+        /// 28. 2296 is what an 802.11 frame can carry.
+        packet_bytes: Bytes =
+            bytes(28, 2_296),
+            by_kind(usual_packet_bytes),
+            when is("kind", ["ping", "constant", "saturated"]);
+        /// *constant* Rate of these packets in Mb/s: 0.08 is a call, 50 packets of 200 bytes in a second.
+        rate_mbps: Option<Rate> =
+            mbps(0.001, 10_000.0), derived("0.08 with \"constant\"", usual_rate), when is("kind", ["constant"]);
+        /// *video* The bit rates that the video is there in, in kb/s, ascending: up to 16.
+        ladder_kbps: Option<Ladder> = ladder(), derived("with \"video\" ten, [below](#the-player-of-a-video)", usual_ladder), when is("kind", ["video"]);
+        /// *video* Length of a chunk in seconds.
+        chunk_s: Option<Span> = seconds(0.1, 60.0), by_word(key!(FlowKeys, kind), [("video", 4.0)]), when is("kind", ["video"]);
+        /// *video* How many seconds the player has in its buffer at most; at least three chunks.
+        buffer_s: Option<Span> = seconds(0.2, 3_600.0), by_word(key!(FlowKeys, kind), [("video", 30.0)]), when is("kind", ["video"]);
     }
 }
 
@@ -496,6 +523,9 @@ words! {
         OnOff = "on-off",
         Interactive = "interactive",
         Transfers = "transfers",
+        Ping = "ping",
+        Constant = "constant",
+        Video = "video",
         Saturated = "saturated",
     }
 }
@@ -595,6 +625,46 @@ fn is_at_2_4_ghz(access: &Table) -> bool {
 fn retry_limit() -> Preset {
     let limit = |control| if control == RateControl::MinstrelHt { 30 } else { 7 };
     by_word(key!(AccessKeys, rate_control), RateControl::ALL.map(|control| (control.as_str(), limit(control))))
+}
+
+/// A default for each kind of traffic.
+fn by_kind<T: Into<Preset>>(usual: fn(Traffic) -> T) -> Preset {
+    Preset::ByWord(
+        key!(FlowKeys, kind),
+        Traffic::WORDS.iter().map(|(word, kind)| (*word, usual(*kind).into())).collect(),
+    )
+}
+
+/// The time between two messages; of pings as flent's.
+fn usual_gap_ms(kind: Traffic) -> f64 {
+    if kind == Traffic::Ping { 200.0 } else { 1_000.0 }
+}
+
+/// As of ping(8), and as of G.711 over RTP in 20 ms.
+fn usual_packet_bytes(kind: Traffic) -> i64 {
+    match kind {
+        Traffic::Ping => 84,
+        Traffic::Constant => 200,
+        _ => 1_500,
+    }
+}
+
+/// A call: 50 packets of 200 bytes in a second.
+fn usual_rate(flows: &Table) -> Option<Value> {
+    (word(flows, key!(FlowKeys, kind)) == Some("constant")).then_some(Value::Float(0.08))
+}
+
+/// The bit rates of a video.
+fn usual_ladder(flows: &Table) -> Option<Value> {
+    let rates = || Ladder::USUAL_KBPS.map(|kbps| Value::Integer(kbps.into())).to_vec();
+    (word(flows, key!(FlowKeys, kind)) == Some("video")).then(|| Value::Array(rates()))
+}
+
+fn ladder() -> Takes<Ladder> {
+    integers::<u32>(1, 1_000_000).and_then(|rates| {
+        Ladder::new(&rates)
+            .ok_or_else(|| Problem::new(format!("{rates:?} is no ladder"), "1 to 16 bit rates in kb/s, ascending"))
+    })
 }
 
 /// The limit that goes with the discipline of the queue.
@@ -709,6 +779,16 @@ fn part(change: &Table) -> Option<Value> {
         [false, false] => "path",
     };
     Some(of.into())
+}
+
+/// A trace begins with the run, if nothing else is given.
+fn begin_of_trace(change: &Table) -> Option<Value> {
+    change.contains_key(key!(ChangeKeys, trace)).then_some(Value::Float(0.0))
+}
+
+/// A rate of a change.
+fn rate_or_break() -> Takes<Rate> {
+    number(0.0, FASTEST_MBPS).and_then(|rate| check_rate_mbps(rate).map(|()| Rate::from_mbps(rate)))
 }
 
 fn agent(host: &Table) -> Option<Value> {

@@ -36,6 +36,8 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         messages: 0,
         undelivered: 0,
         message_ms: None,
+        datagrams: None,
+        video: None,
     }
 }
 
@@ -56,6 +58,9 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         rtt_ms: None,
         messages: None,
         transfers: None,
+        pings: None,
+        datagrams: None,
+        videos: None,
         utilization: 0.875,
         access: lasthop_measure::access(&statistics(), true),
         links: links(),

@@ -120,14 +120,18 @@ fn base(
 ) -> Result<Base, DocumentError> {
     let fail =
         |problem: String| Err(document.refuse::<StudyKeys>(&Path::default(), key!(StudyKeys, scenario), problem));
+    let folder = std::path::Path::new(file).parent().unwrap_or_else(|| std::path::Path::new("")).to_owned();
     match value {
         Value::String(file) => match scenario(file) {
-            Ok(text) => Ok(Base { file: file.clone(), text, inline: false }),
+            Ok(text) => {
+                let folder = folder.join(file).parent().map_or_else(std::path::PathBuf::new, ToOwned::to_owned);
+                Ok(Base { file: file.clone(), folder, text, inline: false })
+            }
             Err(error) => fail(format!("{file} cannot be read: {error}")),
         },
         Value::Table(table) => {
             let text = toml::to_string(table).expect("a table that was read can be written");
-            Ok(Base { file: file.to_owned(), text, inline: true })
+            Ok(Base { file: file.to_owned(), folder, text, inline: true })
         }
         value => fail(wrong_type(value)),
     }

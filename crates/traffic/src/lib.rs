@@ -1,4 +1,5 @@
-//! The application of a connection: when it opens, what it writes, when it stops.
+//! The application of a flow: when it opens, what it writes, what it makes of what comes, when it stops. The same for
+//! simulated and for kernel hosts, which carry out its [`Action`]s.
 //!
 //! | kind | writes | until |
 //! | --- | --- | --- |
@@ -6,27 +7,40 @@
 //! | on-off | as bulk for a while, then nothing for a while; both exponential | `stop_s` |
 //! | interactive | one message after each exponential gap | `stop_s` |
 //! | transfers | a given number of bytes on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
+//! | video | chunks of the rate that the [player](video) asks for, one at a time | `stop_s` |
+//! | ping, constant | no TCP: a UDP datagram at a constant distance | `stop_s` |
 //! | saturated | no TCP: UDP datagrams that keep the host's queue full | `stop_s` |
+//!
+//! Where the receiver asks for what is written (`request_bytes`), the answer follows as soon as the request is read.
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
 
-use lasthop_scenario::{FlowSpec, TrafficKind};
+mod video;
+
+use lasthop_scenario::{FlowSpec, TrafficKind, VideoResult};
 use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
+use video::Player;
 
 /// An action of the application on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Opens the connection.
+pub enum Action {
+    /// Opens the connection: anew, if there was one before.
     Open,
-    /// Writes this much.
+    /// The sender of the data writes this much.
     Write(Bytes),
+    /// The receiver of the data writes a request of this much.
+    Ask(Bytes),
     /// Always has more to write from now on.
     WriteOn,
     /// Has no more to write for now.
     Pause,
     /// Will write no more.
     Close,
+    /// Sends the datagram of this number.
+    Send(u64),
     /// Begins to keep the host's queue full.
     Saturate,
     /// Stops keeping it full.
@@ -35,10 +49,12 @@ pub(crate) enum Action {
 
 /// The application of one connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Application {
+pub struct Application {
     kind: TrafficKind,
     stop: Time,
     stopped: bool,
+    /// As `stop`, even when that is over.
+    stops: Time,
     /// The next step, and its time.
     next: (Time, Step),
     stream: ChaCha8Rng,
@@ -47,6 +63,13 @@ pub(crate) struct Application {
     /// When those messages were written that will never be read, because their connection gave up.
     lost: Vec<Time>,
     written: u64,
+    /// Bytes of requests on this connection.
+    asked: u64,
+    /// What the last request asked for, if it has not been answered.
+    due: Option<Bytes>,
+    /// The number of the next datagram.
+    number: u64,
+    player: Option<Player>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,40 +78,60 @@ enum Step {
     On,
     Off,
     Message,
+    /// A further chunk.
+    Ask,
+    /// The request has been read.
+    Answer,
+    Close,
     Nothing,
 }
 
 impl Application {
     /// The application of this flow, which draws from its own stream.
-    pub(crate) fn new(spec: &FlowSpec, stream: ChaCha8Rng) -> Self {
+    pub fn new(spec: &FlowSpec, stream: ChaCha8Rng) -> Self {
         Self {
             kind: spec.kind,
             stop: spec.stop.unwrap_or(Time::MAX),
             stopped: false,
+            stops: spec.stop.unwrap_or(Time::MAX),
             next: (spec.start, Step::Begin),
             stream,
             unread: VecDeque::new(),
             lost: Vec::new(),
             written: 0,
+            asked: 0,
+            due: None,
+            number: 0,
+            player: match spec.kind {
+                TrafficKind::Video { ladder, chunk, buffer, .. } => {
+                    Some(Player::new(ladder, chunk, buffer, spec.start))
+                }
+                _ => None,
+            },
         }
     }
 
     /// When [`Self::act`] must be called next.
-    pub(crate) fn next_at(&self) -> Time {
+    pub fn next_at(&self) -> Time {
         self.next.0.min(self.stop)
     }
 
     /// Appends the actions that are due; none if called too early.
-    pub(crate) fn act(&mut self, now: Time, actions: &mut Vec<Action>) {
+    pub fn act(&mut self, now: Time, actions: &mut Vec<Action>) {
         if now >= self.stop {
             self.stop = Time::MAX;
             self.stopped = true;
             let begun = self.next.1 != Step::Begin;
-            self.next = (Time::MAX, Step::Nothing);
+            // What was asked for is answered.
+            if self.next.1 != Step::Answer {
+                self.next = (Time::MAX, Step::Nothing);
+            }
             match self.kind {
                 TrafficKind::Saturated { .. } => actions.push(Action::Cease),
-                // A transfer in progress is finished.
+                TrafficKind::Ping { .. } | TrafficKind::Constant { .. } => {}
+                // A transfer in progress is finished, and so is a chunk.
                 TrafficKind::Transfers { .. } => {}
+                TrafficKind::Video { .. } if self.awaits() => {}
                 // Data written by then are still sent.
                 TrafficKind::Interactive { .. } | TrafficKind::Bulk { transfer: Some(_) } if begun => {
                     actions.push(Action::Close);
@@ -106,11 +149,35 @@ impl Application {
         match (step, self.kind) {
             (Step::Nothing, _) => {}
             (Step::Begin, TrafficKind::Bulk { transfer: None }) => actions.extend([Action::Open, Action::WriteOn]),
+            (Step::Begin, TrafficKind::Transfers { transfer, request: Some(request), .. }) => {
+                actions.push(Action::Open);
+                self.begin();
+                self.ask(now, request, transfer, actions);
+            }
+            (Step::Begin, TrafficKind::Video { request, .. }) => {
+                actions.push(Action::Open);
+                self.begin();
+                self.ask_for_chunk(now, request, actions);
+            }
+            (Step::Ask, TrafficKind::Video { request, .. }) => self.ask_for_chunk(now, request, actions),
+            (Step::Answer, kind) => {
+                actions.extend(self.due.take().map(Action::Write));
+                if matches!(kind, TrafficKind::Transfers { .. }) {
+                    actions.push(Action::Close);
+                }
+            }
+            (Step::Close, _) => actions.push(Action::Close),
+            (Step::Begin | Step::Message, TrafficKind::Ping { gap, .. } | TrafficKind::Constant { gap, .. }) => {
+                // From the time for which this one was due: who is late must not become slow.
+                self.next = (at + gap, Step::Message);
+                actions.push(Action::Send(self.number));
+                self.number += 1;
+            }
             (
                 Step::Begin,
                 TrafficKind::Bulk { transfer: Some(size) } | TrafficKind::Transfers { transfer: size, .. },
             ) => {
-                self.written = 0;
+                self.begin();
                 self.note(now, size);
                 actions.extend([Action::Open, Action::Write(size), Action::Close]);
             }
@@ -141,19 +208,27 @@ impl Application {
     }
 
     /// The other end has read `read` bytes of the stream. Appends the delays of the messages that are now complete.
-    pub(crate) fn on_read(&mut self, now: Time, read: u64, delays: &mut Vec<Span>) {
+    pub fn on_read(&mut self, now: Time, read: u64, delays: &mut Vec<Span>) {
         while let Some(&(end, written_at)) = self.unread.front()
             && end <= read
         {
             self.unread.pop_front();
             delays.push(now - written_at);
+            if let Some(player) = &mut self.player {
+                let next = (player.on_chunk(now), Step::Ask);
+                self.next = if self.stopped { (now, Step::Close) } else { next };
+            }
             self.begin_again(now);
         }
     }
 
-    /// The connection gave up: its unread messages are lost. Transfers go on with the next connection.
-    pub(crate) fn on_failed(&mut self, now: Time) {
+    /// The connection gave up: its unread messages are lost. Transfers and videos go on with the next connection.
+    pub fn on_failed(&mut self, now: Time) {
         self.lost.extend(self.unread.drain(..).map(|(_, written_at)| written_at));
+        self.due = None;
+        if self.player.is_some() && !self.stopped {
+            self.next = (now, Step::Begin);
+        }
         self.begin_again(now);
     }
 
@@ -166,13 +241,44 @@ impl Application {
         }
     }
 
+    /// The sender has read `read` bytes of requests. Returns whether it answers now, by [`Self::act`].
+    pub fn on_asked(&mut self, now: Time, read: u64) -> bool {
+        let answers = self.due.is_some() && self.next.1 == Step::Nothing && read >= self.asked;
+        if answers {
+            self.next = (now, Step::Answer);
+        }
+        answers
+    }
+
+    /// The video that a viewer has seen between these two moments.
+    pub fn video(&self, from: Time, until: Time) -> Option<VideoResult> {
+        Some(self.player.as_ref()?.result(from, until.min(self.stops)))
+    }
+
+    /// A connection has nothing yet.
+    fn begin(&mut self) {
+        (self.written, self.asked) = (0, 0);
+    }
+
+    fn ask_for_chunk(&mut self, now: Time, request: Bytes, actions: &mut Vec<Action>) {
+        let chunk = self.player.as_mut().expect("a video has a player").choose(now);
+        self.ask(now, request, chunk, actions);
+    }
+
+    fn ask(&mut self, now: Time, request: Bytes, what: Bytes, actions: &mut Vec<Action>) {
+        self.asked += request.get();
+        self.due = Some(what);
+        self.note(now, what);
+        actions.push(Action::Ask(request));
+    }
+
     /// Whether there are unread messages.
-    pub(crate) fn awaits(&self) -> bool {
+    pub fn awaits(&self) -> bool {
         !self.unread.is_empty()
     }
 
     /// When each message or transfer was written that was not read to its end.
-    pub(crate) fn undelivered(&self) -> impl Iterator<Item = Time> {
+    pub fn undelivered(&self) -> impl Iterator<Item = Time> {
         self.lost.iter().copied().chain(self.unread.iter().map(|(_, written_at)| *written_at))
     }
 

@@ -1,0 +1,143 @@
+//! Every kind of traffic on kernel hosts: real sockets, this machine's own TCP and UDP. Needs root; in real time.
+
+mod common;
+
+use common::{can_run, valid_run};
+use lasthop_scenario::RunResult;
+use std::fs;
+
+/// A run of this scenario.
+fn run(text: &str) -> Option<RunResult> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("traffic.toml");
+    fs::write(&file, text).expect("a file");
+    valid_run(&["run", &file.display().to_string(), "--json"])
+}
+
+/// Two hosts over a wire of 10 Mb/s and a path of 10 ms each way, with these flows; the second is modern.
+fn over_a_wire(flows: &str) -> Option<RunResult> {
+    let host = |era: &str| format!("[[hosts]]\nera = \"{era}\"\n{flows}");
+    run(&format!(
+        "duration_s = 9\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n{}{}",
+        host("2012"),
+        host("modern")
+    ))
+}
+
+#[test]
+fn pings_and_calls_cross_an_idle_wire_both_ways_without_loss() {
+    if !can_run() {
+        return;
+    }
+    let both = |kind: &str| {
+        let flow = |way: &str| format!("[[hosts.flows]]\nkind = \"{kind}\"\ndirection = \"{way}\"\n");
+        flow("up") + &flow("down")
+    };
+    let Some(result) = over_a_wire(&(both("ping") + &both("constant"))) else { return };
+    assert_eq!(result.flows.len(), 8);
+    for flow in &result.flows {
+        let datagrams = flow.datagrams.expect("all flows are of datagrams");
+        let said = format!("flow {} of host {}: {datagrams:?}", flow.id, flow.host);
+        println!("{said}");
+        // For 7 s, 5 pings or 50 packets of a call in a second; the first may be a little late.
+        let expected = if flow.kind == "ping" { 35 } else { 350 };
+        assert!(datagrams.sent.abs_diff(expected) <= 1 && datagrams.lost == 0, "{said}");
+        // What the wire takes (crates/sim/tests/traffic.rs); then what this machine adds.
+        let least = if flow.kind == "ping" { 20.1 } else { 10.1 };
+        let took = datagrams.round_trip_ms.or(datagrams.one_way_ms).expect("times");
+        assert!(took.min >= least && took.p50 < least + 10.0, "{said}");
+    }
+    assert!(result.pings.is_some_and(|pings| pings.sent > 130) && result.datagrams.is_some());
+}
+
+#[test]
+fn datagrams_at_twice_the_rate_of_a_wire_are_half_lost_behind_a_full_queue() {
+    if !can_run() {
+        return;
+    }
+    for era in ["2012", "modern"] {
+        let result = run(&format!(
+            "duration_s = 9\nwarmup_s = 3\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n[[hosts]]\nera = \"{era}\"\n\
+             queue_packets = 50\n[[hosts.flows]]\nkind = \"constant\"\nrate_mbps = 20\npacket_bytes = 1500\n"
+        ));
+        let Some(result) = result else { return };
+        let flood = result.datagrams.expect("datagrams");
+        println!("{era}: {flood:?}");
+        assert!((0.45..0.55).contains(&flood.lost_share), "{era}: {flood:?}");
+        // 50 packets of 1.2 ms, and 10 ms.
+        assert!(flood.one_way_ms.is_some_and(|delay| (55.0..90.0).contains(&delay.p50)), "{era}: {flood:?}");
+        // 1472 bytes of 1500.
+        assert!((9.0..9.9).contains(&result.aggregate_goodput_mbps), "{era}: {}", result.aggregate_goodput_mbps);
+    }
+}
+
+#[test]
+fn messages_transfers_and_periods_run_over_the_kernels_tcp() {
+    if !can_run() {
+        return;
+    }
+    let flow = |keys: &str| format!("[[hosts.flows]]\n{keys}\n");
+    let flows = [
+        "kind = \"interactive\"\ngap_ms = 200",
+        "kind = \"interactive\"\ngap_ms = 200\ndirection = \"down\"",
+        "kind = \"transfers\"\ntransfer_kib = 4\noff_s = 0.2",
+        "kind = \"transfers\"\ntransfer_kib = 4\noff_s = 0.2\ndirection = \"down\"\nrequest_bytes = 400",
+        "kind = \"on-off\"\non_s = 0.2\noff_s = 0.5",
+    ];
+    let Some(result) = over_a_wire(&flows.map(flow).concat()) else { return };
+    for flow in &result.flows {
+        println!("flow {} of host {}, {}: {} {:?}", flow.id, flow.host, flow.kind, flow.messages, flow.message_ms);
+        if flow.kind == "on-off" {
+            assert!(flow.goodput_mbps > 0.0 && !flow.always_busy, "{flow:?}");
+        } else {
+            // At least one way, 10 ms; a transfer has a handshake of 20 ms before.
+            let least = if flow.kind == "transfers" { 30.0 } else { 10.0 };
+            assert!(flow.messages >= 8, "{flow:?}");
+            assert!(flow.message_ms.is_some_and(|took| took.min >= least), "{flow:?}");
+        }
+    }
+    let (messages, transfers) = (result.messages.expect("messages"), result.transfers.expect("transfers"));
+    assert!(messages.delivered > 50 && transfers.delivered > 30, "{messages:?} {transfers:?}");
+}
+
+#[test]
+fn a_video_is_watched_at_either_end() {
+    if !can_run() {
+        return;
+    }
+    let flow = |way: &str| {
+        format!(
+            "[[hosts.flows]]\nkind = \"video\"\ndirection = \"{way}\"\nchunk_s = 1\nbuffer_s = 4\nladder_kbps = [200, 500, 900]\n"
+        )
+    };
+    let Some(result) = over_a_wire(&(flow("up") + &flow("down"))) else { return };
+    for flow in &result.flows {
+        let video = flow.video.expect("a video");
+        println!("flow {} of host {}: {video:?}", flow.id, flow.host);
+        // 10 Mb/s carry four of 0.9 Mb/s; with four chunks in the buffer the highest rate comes soon.
+        assert!(video.mean_bit_rate_mbps.is_some_and(|mbps| mbps > 0.7), "{video:?}");
+        assert!((6..=8).contains(&video.chunks) && video.stalls == 0, "{video:?}");
+        assert!(flow.message_ms.is_some());
+    }
+}
+
+#[test]
+fn an_ordinary_home_runs_with_kernel_hosts() {
+    if !can_run() {
+        return;
+    }
+    let sets = ["duration_s=16", "warmup_s=6"].map(|set| ["--set", set]).concat();
+    let arguments = [&["run", "scenarios/home.toml", "--json"][..], &sets].concat();
+    let Some(home) = valid_run(&arguments) else { return };
+    let (call, ping) = (home.datagrams.expect("a call"), home.pings.expect("pings"));
+    println!("{call:?}\n{ping:?}\n{:?}\n{:?}", home.videos, home.transfers);
+    // 10 s of 50 packets each way, and of 5 pings.
+    assert!(call.sent.abs_diff(1_000) <= 2 && ping.sent.abs_diff(50) <= 1, "{call:?} {ping:?}");
+    assert!(call.received > 100 && ping.received > 0);
+    // Behind two uploads a chunk or a page may take longer than these seconds.
+    let film = home.flows.iter().find(|flow| flow.kind == "video").expect("a film");
+    assert!(film.goodput_mbps > 0.0 && film.messages + film.undelivered > 0, "{film:?}");
+    let pages = home.transfers.expect("pages");
+    assert!(pages.delivered + pages.undelivered > 3, "{pages:?}");
+    assert_eq!(home.flows.iter().filter(|flow| flow.always_busy && flow.goodput_mbps > 0.0).count(), 2);
+}

@@ -1,0 +1,244 @@
+//! Scenarios that follow files, and scenarios made of agents' records. Those on kernel hosts need root; in real time.
+
+mod common;
+
+use common::{can_run, lasthop, on_kernel_hosts, result, undisturbed};
+use lasthop_scenario::{ResultFile as _, RunResult};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A host's goodput in the record and in the replay differ by less than this share.
+const TOLERANCE: f64 = 0.10;
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("written");
+    }
+    folder
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+/// What a command that works has printed.
+fn said(arguments: &[&str]) -> String {
+    let output = lasthop(arguments).output().expect("the command starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What a command that is refused has said.
+fn refused(arguments: &[&str]) -> String {
+    let output = lasthop(arguments).output().expect("the command starts");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+fn simulated(scenario: &str) -> RunResult {
+    result(&lasthop(&["run", scenario, "--json"]).output().expect("the command starts"))
+}
+
+/// The same with the warm-up of another run, whose time 0 the first tick of the agents is within half a second.
+fn simulated_like(other: &RunResult, scenario: &str) -> RunResult {
+    let warmup = format!("warmup_s={}", other.warmup_s);
+    result(&lasthop(&["run", scenario, "--json", "--set", &warmup]).output().expect("the command starts"))
+}
+
+fn goodput_of_hosts(result: &RunResult) -> BTreeMap<u16, f64> {
+    let mut of_host = BTreeMap::new();
+    for flow in &result.flows {
+        *of_host.entry(flow.host).or_default() += flow.goodput_mbps;
+    }
+    of_host
+}
+
+#[track_caller]
+fn assert_alike(told: &str, measured: &RunResult, replayed: &RunResult) {
+    let (measured, replayed) = (goodput_of_hosts(measured), goodput_of_hosts(replayed));
+    println!("{told}: Mb/s of the hosts {measured:.2?}, replayed {replayed:.2?}");
+    assert_eq!(measured.len(), replayed.len(), "{told}");
+    for (host, goodput) in &measured {
+        let apart = (replayed[host] / goodput - 1.0).abs();
+        assert!(apart <= TOLERANCE, "{told}: host {host} is {:.0} % apart: {measured:?}, {replayed:?}", 100.0 * apart);
+    }
+}
+
+#[test]
+fn what_a_run_with_a_trace_keeps_runs_again_without_the_file() {
+    let folder = folder(&[]);
+    let out = path(&folder, "out");
+    said(&["run", "trace/train", "--set", "duration_s=8", "--set", "warmup_s=2", "--out", &out]);
+    let kept = format!("{out}/scenario.toml");
+    let text = fs::read_to_string(&kept).expect("it is kept");
+    assert!(!text.contains("train.mahimahi") && text.matches("[[changes]]").count() > 70, "{text}");
+    let first = fs::read_to_string(format!("{out}/result.json")).expect("a result");
+    let first = RunResult::from_json(&first).expect("a result");
+    assert_eq!(simulated(&kept).flows, first.flows);
+    // The rate falls to nothing for 0.8 s, and comes back.
+    assert!(first.aggregate_goodput_mbps > 1.0 && first.aggregate_goodput_mbps < 8.0, "{first:?}");
+}
+
+#[test]
+fn both_habitats_follow_a_trace() {
+    if !can_run() {
+        return;
+    }
+    let scenario = "duration_s = 16\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 20\nqueue_packets = 50\n\
+                    [[hosts]]\ncount = 2\nera = \"modern\"\n[[changes]]\nof = \"access\"\ntrace = \"rate.csv\"\n";
+    // A mean of 7 Mb/s after the warm-up, of a link that begins with 20.
+    let trace = "at_s,rate_mbps\n1,12\n6,2\n10,7\n";
+    let folder = folder(&[("some.toml", scenario), ("rate.csv", trace)]);
+    let scenario = path(&folder, "some.toml");
+    let Some(measured) = common::valid_run(&["run", &scenario, "--json"]) else { return };
+    let ours = simulated(&scenario);
+    println!("kernel {:.2} Mb/s, simulated {:.2} Mb/s", measured.aggregate_goodput_mbps, ours.aggregate_goodput_mbps);
+    assert!((measured.aggregate_goodput_mbps / ours.aggregate_goodput_mbps - 1.0).abs() < TOLERANCE);
+    assert!((5.5..7.1).contains(&ours.aggregate_goodput_mbps));
+}
+
+/// Runs this scenario on kernel hosts with recording agents, and makes scenarios of the records: one that knows the access
+/// point, and with `unknown` one that does not. Both replay each host's goodput.
+fn record_and_replay(told: &str, scenario: &str, unknown: bool) {
+    if !can_run() {
+        return;
+    }
+    let folder = folder(&[("some.toml", scenario)]);
+    let (scenario, records) = (path(&folder, "some.toml"), path(&folder, "records"));
+    let measured = undisturbed(|| {
+        let run = on_kernel_hosts(&["run", &scenario, "--json", "--records", &records]).output().expect("it starts");
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&run.stderr));
+        let result = result(&run);
+        if result.valid { Ok(result) } else { Err(result.invalid_reasons) }
+    });
+    let Some(measured) = measured else { return };
+    let mut files: Vec<String> = fs::read_dir(Path::new(&records))
+        .expect("the records")
+        .map(|entry| entry.expect("a record").path().display().to_string())
+        .collect();
+    files.sort(); // as the hosts are
+    let from = |out: &str, more: &[&str]| {
+        let out = path(&folder, out);
+        let files = files.iter().map(String::as_str);
+        let arguments: Vec<&str> = ["trace", "from"].into_iter().chain(files).chain(["--out", &out]).collect();
+        said(&[&arguments[..], more].concat());
+        out
+    };
+    let known = from("known.toml", &["--like", &scenario]);
+    println!("{}", fs::read_to_string(&known).expect("it is there"));
+    assert_alike(&format!("{told}, access point known"), &measured, &simulated_like(&measured, &known));
+    if !unknown {
+        return;
+    }
+    let unknown = from("unknown.toml", &[]);
+    println!("{}", fs::read_to_string(&unknown).expect("it is there"));
+    assert_alike(&format!("{told}, access point unknown"), &measured, &simulated_like(&measured, &unknown));
+}
+
+#[test]
+fn a_replay_of_three_recorded_uploads_has_the_goodput_of_each() {
+    record_and_replay(
+        "three uploads",
+        "duration_s = 24\nwarmup_s = 6\n[access]\nstandard = \"802.11g\"\n[path]\nrtt_ms = 20\n[[hosts]]\n\
+         name = \"laptop\"\ncount = 3\nera = \"modern\"\nagent = \"observe\"\n[[hosts.flows]]\nstart_s = [0.0, 1.0]\n",
+        true,
+    );
+}
+
+#[test]
+fn a_replay_of_three_recorded_uploads_under_the_policy_has_the_goodput_of_each() {
+    record_and_replay(
+        "three uploads, lasthop",
+        "duration_s = 30\nwarmup_s = 12\n[access]\nstandard = \"802.11g\"\n[path]\nrtt_ms = 20\n[[hosts]]\n\
+         name = \"laptop\"\ncount = 3\nera = \"modern\"\npolicy = \"lasthop\"\n",
+        true,
+    );
+}
+
+/// With an unknown access point this does not work: a link each way does not share what it has between uploads and downloads.
+#[test]
+fn a_replay_of_a_recorded_upload_a_download_and_a_transfer_has_the_goodput_of_each() {
+    record_and_replay(
+        "upload, download, transfer",
+        "duration_s = 30\nwarmup_s = 5\n[access]\nstandard = \"802.11g\"\n[path]\nrtt_ms = 20\n[[hosts]]\n\
+         name = \"a-up\"\nera = \"modern\"\nagent = \"observe\"\n[[hosts]]\nname = \"b-down\"\nera = \"modern\"\n\
+         agent = \"observe\"\n[[hosts.flows]]\ndirection = \"down\"\n[[hosts]]\nname = \"c-transfer\"\nera = \"modern\"\n\
+         agent = \"observe\"\n[[hosts.flows]]\nstart_s = 8\nstop_s = 16\n",
+        false,
+    );
+}
+
+const READY: &str = r#"{"event":"ready","t_ns":1000000000,"unix_ms":5000,"interface":"wlan0","congestion_control":"lasthop","mode":"control","policy":"lasthop","version":"0.1.0"}"#;
+
+/// A tick each half second of a host with one connection, and those of its radio and peers.
+fn tick(half: u64, terminals: u32, mbps: u64, unsent: u64, tx: f64) -> String {
+    let acked = half * mbps * 62_500;
+    format!(
+        r#"{{"event":"tick","t_ns":{},"late_ns":0,"terminals":{terminals},"flows":[{{"cookie":7,"local":"10.0.0.2:5000","remote":"192.0.2.1:443","congestion_control":"lasthop","controlled":true,"srtt_us":40000,"min_rtt_us":31000,"cwnd_segments":20,"ssthresh_segments":null,"state":"Open","in_flight_segments":10,"unsent_bytes":{unsent},"retransmits":0,"delivery_rate_mbps":null,"acked_bytes":{acked},"received_bytes":0,"receive_rtt_us":null,"mss_bytes":1448,"busy":true,"bound":null,"bound_until_ns":null,"advised":null,"enabled":false,"enabled_at_ns":null,"reason":"idle"}}],"beacons":{{"sent":0,"unsent":0,"heard":0,"rejected":0}},"wifi":{{"bssid":"02:00:00:00:00:01","ssid":"x","frequency_mhz":5180,"signal_dbm":-52,"tx_bitrate_mbps":{tx},"tx_modulation":"aggregated","rx_bitrate_mbps":null,"rx_modulation":null,"expected_throughput_mbps":null,"cts_protection":null,"short_slots":null,"tx_packets":{},"tx_retries":{},"tx_failed":null,"rx_packets":null,"rx_mpdus":null,"rx_fcs_errors":null}}}}"#,
+        1_000_000_000 + half * 500_000_000,
+        100 * half,
+        25 * half,
+    )
+}
+
+#[test]
+fn a_record_with_a_radio_becomes_its_standard_its_rates_its_peers_and_its_policy() {
+    // 40 s of 8 Mb/s; another host is busy from 10 s to 20 s; the rate falls from MCS 9 to MCS 4 with two streams over
+    // 80 MHz (802.11ac, 400 ns: 866.7 and 520 are MCS 9 and 5).
+    let lines: Vec<String> = (0..80)
+        .map(|half| {
+            tick(half, if (20..40).contains(&half) { 2 } else { 1 }, 8, 9_000, if half < 60 { 866.7 } else { 520.0 })
+        })
+        .collect();
+    let record = format!("{READY}\n{}\n{{\"event\":\"tick\",", lines.join("\n"));
+    let folder = folder(&[("my laptop.jsonl", &record)]);
+    let made = said(&["trace", "from", &path(&folder, "my laptop.jsonl")]);
+    for line in [
+        "duration_s = 39.5",
+        "standard = \"802.11ac\"",
+        "channel_width_mhz = 80",
+        "spatial_streams = 2",
+        "guard_interval_us = 0.4",
+        "name = \"my-laptop\"",
+        "policy = \"lasthop\"\nagent = \"control\"",
+        "path_rtt_ms = 31.000",
+        "congestion_control = \"cubic\"",
+        "repeated 20 % of its frames",
+        "[[changes]]\nat_s = 0.0\nhosts = [0]\nmcs = 9    # -52 dBm",
+        "[[changes]]\nat_s = 30.0\nhosts = [0]\nmcs = 5",
+        "name = \"peer-1\"",
+        "start_s = 10.0\nstop_s = 19.5",
+    ] {
+        assert!(made.contains(line), "no {line} in\n{made}");
+    }
+    assert!(!made.contains("kind = \"interactive\""), "{made}");
+    // The same of an application that never has more to send: it is held back by itself.
+    let lines: Vec<String> = (0..80).map(|half| tick(half, 1, 8, 0, 866.7)).collect();
+    fs::write(folder.path().join("call.jsonl"), format!("{READY}\n{}\n", lines.join("\n"))).expect("written");
+    let made = said(&["trace", "from", &path(&folder, "call.jsonl")]);
+    assert!(made.contains("its application sent 8.0") && made.contains("gap_ms = 20"), "{made}");
+}
+
+#[test]
+fn records_that_cannot_be_replayed_are_refused_with_the_reason() {
+    let folder = folder(&[
+        ("empty.jsonl", ""),
+        ("other.jsonl", "{\"event\":\"tick\"}\n"),
+        ("short.jsonl", &format!("{READY}\n{}\n{}\n", tick(0, 1, 8, 1, 54.0), tick(1, 1, 8, 1, 54.0))),
+        ("there.toml", "mine"),
+    ]);
+    let of = |name: &str| refused(&["trace", "from", &path(&folder, name)]);
+    assert!(of("none.jsonl").contains("cannot read the record"), "{}", of("none.jsonl"));
+    assert!(of("empty.jsonl").contains("has no tick"), "{}", of("empty.jsonl"));
+    assert!(of("other.jsonl").contains("other.jsonl:1: is no line of an agent's record"), "{}", of("other.jsonl"));
+    assert!(of("short.jsonl").contains("carried data for 0.5 s: 5 s are needed"), "{}", of("short.jsonl"));
+    let long: String = (0..30).map(|half| tick(half, 1, 8, 1, 54.0) + "\n").collect();
+    fs::write(folder.path().join("long.jsonl"), long).expect("written");
+    let said = refused(&["trace", "from", &path(&folder, "long.jsonl"), "--out", &path(&folder, "there.toml")]);
+    assert!(said.contains("cannot write") && said.contains("exists"), "{said}");
+    assert_eq!(fs::read_to_string(folder.path().join("there.toml")).expect("it stays"), "mine");
+    assert!(refused(&["run", "one-station", "--records", "x"]).contains("--records needs --hosts kernel"));
+}

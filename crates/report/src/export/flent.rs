@@ -1,0 +1,164 @@
+//! flent's data file (version 4 of its format), as of its test `rrul_var`: `flent -i FILE -f summary`, `-p all_scaled`.
+//!
+//! Each TCP flow is a stream `TCP upload::…` or `TCP download::…` in Mbits/s of goodput; sums and means of both ways are
+//! there as flent computes them. Each `ping` flow is a `Ping (ms)::…`. Without one the smoothed round trips of the TCP
+//! flows stand there, and their names say so. Each `constant` flow is a `One-way delay (ms)::…`.
+//!
+//! Time begins at 1970-01-01: a result does not know when it was measured.
+//!
+//! Reference: flent 2.3.0, flent/resultset.py.
+
+use super::{is_tcp, name};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use lasthop_measure::mean;
+use lasthop_scenario::{Direction, RunResult, Series};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write as _};
+
+/// `FILEFORMAT_VERSION`.
+const VERSION: u32 = 4;
+/// flent's usual step: samples of shorter intervals are joined.
+const STEP_S: f64 = 0.2;
+/// Of a step: more than the error of a time in seconds.
+const HARDLY: f64 = 1e-6;
+const BEGINNING: &str = "1970-01-01T00:00:00.000000Z";
+
+/// One stream of values, one a step.
+struct Stream {
+    name: String,
+    unit: &'static str,
+    /// Each value with its time in seconds.
+    raw: Vec<(f64, f64)>,
+    values: Vec<Option<f64>>,
+}
+
+/// The steps of the file.
+#[derive(Clone, Copy)]
+struct Steps {
+    step_s: f64,
+    count: usize,
+}
+
+impl Steps {
+    /// Of the intervals between the samples, of 0.2 s at least.
+    fn of(result: &RunResult) -> Self {
+        let sample_s = result.scenario["sample_ms"].as_f64().map_or(STEP_S, |ms| ms / 1e3);
+        let step_s = sample_s * (STEP_S / sample_s).ceil().max(1.0);
+        Self { step_s, count: (result.duration_s / step_s).ceil() as usize }
+    }
+
+    /// Of samples, each of the time before it.
+    fn of_samples(self, name: String, unit: &'static str, raw: Vec<(f64, f64)>) -> Stream {
+        self.stream(name, unit, raw, -HARDLY)
+    }
+
+    /// Of datagrams, each of the moment when it was sent.
+    fn of_datagrams(self, name: String, raw: Vec<(f64, f64)>) -> Stream {
+        self.stream(name, "ms", raw, HARDLY)
+    }
+
+    /// The mean of the values in each step. What falls between two steps is in the one that `nudge` says.
+    fn stream(self, name: String, unit: &'static str, raw: Vec<(f64, f64)>, nudge: f64) -> Stream {
+        let mut within = vec![Vec::new(); self.count];
+        for &(t_s, value) in &raw {
+            let step = (t_s / self.step_s + nudge).floor().max(0.0) as usize;
+            within[step.min(self.count - 1)].push(value);
+        }
+        Stream { name, unit, raw, values: within.iter().map(|values| mean(values)).collect() }
+    }
+}
+
+/// The data file as JSON.
+pub fn flent(result: &RunResult, series: &Series) -> Value {
+    let steps = Steps::of(result);
+    let goodput = |id| series.flows.of_flow(id).map(|sample| (sample.t_s, sample.goodput_mbps)).collect();
+    let srtt = |id| series.flows.of_flow(id).filter_map(|sample| Some((sample.t_s, sample.srtt_ms?))).collect();
+    let took = |id| {
+        let of_flow = series.datagrams.rows().filter(move |sample| sample.flow == id);
+        of_flow.map(|sample| (sample.t_s, sample.took_ms)).collect()
+    };
+    let pings = result.flows.iter().any(|flow| flow.kind == "ping");
+    let mut streams = Vec::new();
+    for flow in &result.flows {
+        let of = name(result, flow);
+        let way = match flow.direction {
+            Direction::Up => "upload",
+            Direction::Down => "download",
+        };
+        match flow.kind.as_str() {
+            "ping" => streams.push(steps.of_datagrams(format!("Ping (ms)::{of}"), took(flow.id))),
+            "constant" => {
+                streams.push(steps.of_datagrams(format!("One-way delay (ms)::{of} {}", flow.direction), took(flow.id)));
+            }
+            _ if is_tcp(flow) => {
+                streams.push(steps.of_samples(format!("TCP {way}::{of}"), "Mbits/s", goodput(flow.id)));
+                if !pings {
+                    streams.push(steps.of_samples(format!("Ping (ms)::TCP RTT of {of}"), "ms", srtt(flow.id)));
+                }
+            }
+            _ => {}
+        }
+    }
+    let uploads = streams.iter().filter(|stream| stream.name.starts_with("TCP upload::")).count();
+    let downloads = streams.iter().filter(|stream| stream.name.starts_with("TCP download::")).count();
+    let of_all = [
+        ("TCP upload avg", "TCP upload::", false),
+        ("TCP upload sum", "TCP upload::", true),
+        ("TCP download avg", "TCP download::", false),
+        ("TCP download sum", "TCP download::", true),
+        ("TCP totals", "TCP ", true),
+        ("Ping (ms) avg", "Ping (ms)::", false),
+    ];
+    let computed = of_all.map(|(name, of, is_sum)| computed(&streams, name, of, is_sum));
+    streams.extend(computed.into_iter().flatten());
+    let map = |value: &dyn Fn(&Stream) -> Value| -> Map<String, Value> {
+        streams.iter().map(|stream| (stream.name.clone(), value(stream))).collect()
+    };
+    let raw = |stream: &Stream| stream.raw.iter().map(|(t, val)| json!({ "t": t, "val": val })).collect::<Value>();
+    json!({
+        "version": VERSION,
+        "metadata": {
+            "NAME": "rrul_var",
+            "TITLE": result.name(),
+            "NOTE": format!("lasthop {}, {:?} hosts, seed {}", result.build.version, result.hosts_kind, result.seed),
+            "HOST": "server",
+            "HOSTS": ["server"],
+            "LOCAL_HOST": "lasthop",
+            "TIME": BEGINNING,
+            "T0": BEGINNING,
+            "LENGTH": result.duration_s,
+            "TOTAL_LENGTH": result.duration_s,
+            "STEP_SIZE": steps.step_s,
+            "IP_VERSION": 4,
+            "FAILED_RUNNERS": 0,
+            "TEST_PARAMETERS": { "bidir_streams": uploads.max(downloads).max(1).to_string() },
+            "SERIES_META": map(&|stream| json!({ "UNITS": stream.unit })),
+        },
+        "x_values": (0..steps.count).map(|step| step as f64 * steps.step_s).collect::<Vec<f64>>(),
+        "results": map(&|stream| json!(stream.values)),
+        "raw_values": map(&raw),
+    })
+}
+
+/// The sums or means of these streams; `None` if there are none.
+fn computed(streams: &[Stream], name: &str, of: &str, is_sum: bool) -> Option<Stream> {
+    let of: Vec<&Stream> = streams.iter().filter(|stream| stream.name.starts_with(of)).collect();
+    let at = |step: usize| {
+        let values: Vec<f64> = of.iter().filter_map(|stream| stream.values[step]).collect();
+        if is_sum { (!values.is_empty()).then(|| values.iter().sum()) } else { mean(&values) }
+    };
+    let first = of.first()?;
+    let values = (0..first.values.len()).map(at).collect();
+    Some(Stream { name: name.to_owned(), unit: first.unit, raw: Vec::new(), values })
+}
+
+/// Compressed, as `FILE.flent.gz`.
+///
+/// # Errors
+/// Never in practice: it is compressed in memory.
+pub fn gzip(text: &str) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text.as_bytes())?;
+    encoder.finish()
+}

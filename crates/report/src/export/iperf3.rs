@@ -1,0 +1,238 @@
+//! The JSON that `iperf3 --json` prints (of version 3.12), for one protocol: the TCP flows of a run, or if it has none its
+//! flows of datagrams at a constant rate.
+//!
+//! Each flow is a stream; its socket is 5 plus its number. Uploads are what the client sends, and downloads what comes
+//! in `--bidir`: `sum_bidir_reverse`, `sum_sent_bidir_reverse`. The warm-up is what iperf3 calls omitted.
+//!
+//! Bytes are those that the receiving application got, also where iperf3 has the sender's. `cpu_utilization_percent` is
+//! 0, not measured. `rttvar`, `snd_wnd` and `pmtu` are absent, as is whatever else lasthop does not measure.
+
+use super::{block, is_tcp, name};
+use lasthop_scenario::{Direction, FlowResult, RunResult, Series};
+use serde_json::{Map, Value, json};
+
+/// The socket of flow 0.
+const FIRST_SOCKET: u32 = 5;
+/// The ports of the laboratory.
+const FIRST_CLIENT_PORT: u32 = 10_000;
+const SERVER_PORT: u32 = 5_001;
+/// IP, UDP.
+const DATAGRAM_HEADERS: u64 = 28;
+
+/// The document. Without series it has no intervals.
+pub fn iperf3(result: &RunResult, series: &Series) -> Value {
+    let tcp: Vec<&FlowResult> = result.flows.iter().filter(|flow| is_tcp(flow)).collect();
+    let is_udp = tcp.is_empty();
+    let flows =
+        if is_udp { result.flows.iter().filter(|flow| flow.kind == "constant").collect::<Vec<_>>() } else { tcp };
+    let seconds = result.duration_s - result.warmup_s;
+    let ways = [Direction::Up, Direction::Down].map(|way| flows.iter().any(|flow| flow.direction == way));
+    let connected = flows.iter().map(|flow| {
+        let port = FIRST_CLIENT_PORT + flow.id;
+        json!({
+            "socket": FIRST_SOCKET + flow.id,
+            "local_host": name(result, flow),
+            "local_port": port,
+            "remote_host": "server",
+            "remote_port": if is_udp { port } else { SERVER_PORT },
+        })
+    });
+    let block_bytes =
+        flows.first().map_or(0, |flow| if is_udp { datagram_bytes(result, flow) } else { segment_bytes(result, flow) });
+    let mut start = json!({
+        "connected": connected.collect::<Vec<_>>(),
+        "version": format!("lasthop {}", result.build.version),
+        "system_info": result.kernel_release.clone().unwrap_or_else(|| "simulated hosts".to_owned()),
+        "timestamp": { "time": "Thu, 01 Jan 1970 00:00:00 GMT", "timesecs": 0 },
+        "connecting_to": { "host": "server", "port": SERVER_PORT },
+        "cookie": format!("{}, seed {}", result.name(), result.seed),
+        "test_start": {
+            "protocol": if is_udp { "UDP" } else { "TCP" },
+            "num_streams": flows.len(),
+            "blksize": block_bytes,
+            "omit": result.warmup_s,
+            "duration": seconds,
+            "bytes": 0,
+            "blocks": 0,
+            "reverse": u8::from(ways == [false, true]),
+            "tos": 0,
+            "bidir": u8::from(ways == [true, true]),
+        },
+    });
+    if !is_udp {
+        start["tcp_mss_default"] = json!(block_bytes);
+    }
+    json!({
+        "start": start,
+        "intervals": if is_udp { Vec::new() } else { intervals(result, series, &flows) },
+        "end": if is_udp { end_of_udp(&flows, seconds) } else { end_of_tcp(result, series, &flows, seconds) },
+    })
+}
+
+/// The payload of a full segment: timestamps take 12 bytes (RFC 7323).
+fn segment_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
+    let tcp = &block(result, flow)["tcp"];
+    let options = if tcp["timestamps"].as_bool().unwrap_or(true) { 12 } else { 0 };
+    tcp["mss_bytes"].as_u64().unwrap_or(1_460).saturating_sub(options)
+}
+
+/// The payload of a datagram of the flow's host.
+fn datagram_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
+    let mut flows = block(result, flow)["flows"].as_array().into_iter().flatten();
+    let packet = flows.find(|flow| flow["kind"] == "constant").and_then(|flow| flow["packet_bytes"].as_u64());
+    packet.unwrap_or(0).saturating_sub(DATAGRAM_HEADERS)
+}
+
+/// From here to there, with bytes and their rate.
+fn amount(start_s: f64, end_s: f64, bytes: f64) -> Map<String, Value> {
+    let seconds = end_s - start_s;
+    let rate = if seconds > 0.0 { bytes * 8.0 / seconds } else { 0.0 };
+    let fields = json!({
+        "start": start_s, "end": end_s, "seconds": seconds, "bytes": bytes.round() as u64, "bits_per_second": rate,
+    });
+    let Value::Object(fields) = fields else { unreachable!("it is an object") };
+    fields
+}
+
+fn with(mut fields: Map<String, Value>, more: Value) -> Value {
+    let Value::Object(more) = more else { unreachable!("only objects are added") };
+    fields.extend(more);
+    Value::Object(fields)
+}
+
+/// What each flow did in each second: of the warm-up, and from its end on.
+fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<Value> {
+    if series.flows.is_empty() {
+        return Vec::new();
+    }
+    let warm = result.warmup_s;
+    let mut ends = Vec::new();
+    for (from, until, is_omitted) in [(0.0, warm, true), (warm, result.duration_s, false)] {
+        let count = (until - from).ceil() as u32;
+        ends.extend((0..count).map(|second| {
+            let start = from + f64::from(second);
+            (from, start, (start + 1.0).min(until), is_omitted)
+        }));
+    }
+    let samples: Vec<Vec<_>> = flows.iter().map(|flow| series.flows.of_flow(flow.id).collect()).collect();
+    let sample_s = result.scenario["sample_ms"].as_f64().unwrap_or(0.0) / 1e3;
+    let interval = |(zero, start, end, is_omitted): (f64, f64, f64, bool)| {
+        let mut streams = Vec::new();
+        let mut sums = [(0.0, 0, false); 2];
+        for (flow, samples) in flows.iter().zip(&samples) {
+            let within = samples.partition_point(|sample| sample.t_s <= start)
+                ..samples.partition_point(|sample| sample.t_s <= end);
+            let before = within.start.checked_sub(1).map_or(0, |before| samples[before].retransmits);
+            let of_second = &samples[within];
+            let Some(last) = of_second.last() else { continue };
+            let bytes = of_second.iter().map(|sample| sample.goodput_mbps * 1e6 / 8.0 * sample_s).sum::<f64>();
+            // A next connection counts from 0 again.
+            let retransmits = last.retransmits.checked_sub(before).unwrap_or(last.retransmits);
+            let sum = &mut sums[usize::from(flow.direction == Direction::Down)];
+            *sum = (sum.0 + bytes, sum.1 + retransmits, true);
+            let mut more = json!({
+                "socket": FIRST_SOCKET + flow.id,
+                "retransmits": retransmits,
+                "snd_cwnd": u64::from(last.cwnd_segments) * segment_bytes(result, flow),
+                "omitted": is_omitted,
+                "sender": flow.direction == Direction::Up,
+            });
+            if let Some(srtt_ms) = last.srtt_ms {
+                more["rtt"] = json!((srtt_ms * 1e3).round() as u64);
+            }
+            streams.push(with(amount(start - zero, end - zero, bytes), more));
+        }
+        let mut interval = json!({ "streams": streams });
+        let both = sums.iter().all(|(.., any)| *any);
+        for ((bytes, retransmits, any), is_up) in sums.into_iter().zip([true, false]) {
+            let more = json!({ "retransmits": retransmits, "omitted": is_omitted, "sender": is_up });
+            if any {
+                let name = if both && !is_up { "sum_bidir_reverse" } else { "sum" };
+                interval[name] = with(amount(start - zero, end - zero, bytes), more);
+            }
+        }
+        interval
+    };
+    ends.into_iter().map(interval).collect()
+}
+
+fn bytes_of(flow: &FlowResult, seconds: f64) -> f64 {
+    flow.goodput_mbps * 1e6 / 8.0 * seconds
+}
+
+fn end_of_tcp(result: &RunResult, series: &Series, flows: &[&FlowResult], seconds: f64) -> Value {
+    let stream = |flow: &&FlowResult| {
+        let (bytes, is_up) = (bytes_of(flow, seconds), flow.direction == Direction::Up);
+        let ends = json!({ "socket": FIRST_SOCKET + flow.id, "sender": is_up });
+        let mut sender = with(amount(0.0, seconds, bytes), ends.clone());
+        sender["retransmits"] = json!(flow.retransmits);
+        let samples = series.flows.of_flow(flow.id).filter(|sample| sample.t_s > result.warmup_s);
+        if let Some(most) = samples.map(|sample| sample.cwnd_segments).max() {
+            sender["max_snd_cwnd"] = json!(u64::from(most) * segment_bytes(result, flow));
+        }
+        if let Some(rtt) = flow.rtt_ms {
+            for (name, ms) in [("max_rtt", rtt.max), ("min_rtt", rtt.min), ("mean_rtt", rtt.mean)] {
+                sender[name] = json!((ms * 1e3).round() as u64);
+            }
+        }
+        json!({ "sender": sender, "receiver": with(amount(0.0, seconds, bytes), ends) })
+    };
+    let control = flows.first().map_or("", |flow| flow.congestion_control.as_str());
+    let mut end = json!({
+        "streams": flows.iter().map(stream).collect::<Vec<_>>(),
+        "cpu_utilization_percent": no_cpu(),
+        "sender_tcp_congestion": control,
+        "receiver_tcp_congestion": control,
+    });
+    let ways: Vec<Direction> = [Direction::Up, Direction::Down]
+        .into_iter()
+        .filter(|way| flows.iter().any(|flow| flow.direction == *way))
+        .collect();
+    for &way in &ways {
+        let of_way = || flows.iter().filter(|flow| flow.direction == way);
+        let bytes = of_way().map(|flow| bytes_of(flow, seconds)).sum::<f64>();
+        let retransmits = of_way().map(|flow| flow.retransmits).sum::<u64>();
+        let suffix = if ways.len() == 2 && way == Direction::Down { "_bidir_reverse" } else { "" };
+        let sender = json!({ "sender": way == Direction::Up });
+        end[format!("sum_received{suffix}")] = with(amount(0.0, seconds, bytes), sender.clone());
+        end[format!("sum_sent{suffix}")] = with(amount(0.0, seconds, bytes), sender);
+        end[format!("sum_sent{suffix}")]["retransmits"] = json!(retransmits);
+    }
+    end
+}
+
+fn end_of_udp(flows: &[&FlowResult], seconds: f64) -> Value {
+    let counts = |flow: &FlowResult| flow.datagrams.unwrap_or_default();
+    let fields = |lost: u64, received: u64, jitter_ms: f64| {
+        let packets = lost + received;
+        let lost_percent = if packets > 0 { 100.0 * lost as f64 / packets as f64 } else { 0.0 };
+        json!({ "jitter_ms": jitter_ms, "lost_packets": lost, "packets": packets, "lost_percent": lost_percent })
+    };
+    let stream = |flow: &&FlowResult| {
+        let datagrams = counts(flow);
+        let more = fields(datagrams.lost, datagrams.received, datagrams.jitter_ms.unwrap_or(0.0));
+        let mut udp = with(amount(0.0, seconds, bytes_of(flow, seconds)), more);
+        udp["socket"] = json!(FIRST_SOCKET + flow.id);
+        udp["sender"] = json!(flow.direction == Direction::Up);
+        json!({ "udp": udp })
+    };
+    let total = |of: fn(&lasthop_scenario::DatagramResult) -> u64| flows.iter().map(|flow| of(&counts(flow))).sum();
+    let jitters: Vec<f64> = flows.iter().filter_map(|flow| counts(flow).jitter_ms).collect();
+    let all = fields(total(|all| all.lost), total(|all| all.received), lasthop_measure::mean(&jitters).unwrap_or(0.0));
+    let sum = with(amount(0.0, seconds, flows.iter().map(|flow| bytes_of(flow, seconds)).sum()), all);
+    let mut end = json!({
+        "streams": flows.iter().map(stream).collect::<Vec<_>>(),
+        "cpu_utilization_percent": no_cpu(),
+    });
+    for (name, is_sender) in [("sum", true), ("sum_sent", true), ("sum_received", false)] {
+        end[name] = sum.clone();
+        end[name]["sender"] = json!(is_sender);
+    }
+    end
+}
+
+/// Readers of iperf3's JSON look for it.
+fn no_cpu() -> Value {
+    let names = ["host_total", "host_user", "host_system", "remote_total", "remote_user", "remote_system"];
+    names.iter().map(|name| ((*name).to_owned(), json!(0))).collect::<Map<String, Value>>().into()
+}

@@ -1,0 +1,150 @@
+//! The distributions of round trips and of goodput: the share of the samples that are at most so large.
+//!
+//! Like the result, they leave out the warm-up. A run has a line for each connection. A comparison has one for each
+//! case, over all its connections and seeds.
+
+use super::axis::Axis;
+use super::canvas::{MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, WIDTH, draw};
+use super::lines::{Entry, Line, draw_legend, legend_height};
+use super::{Figure, goodputs, legend};
+use crate::CaseRun;
+use crate::style::{self, FlowLooks, Look};
+use lasthop_scenario::{Comparison, FlowResult, FlowSeries, RunResult};
+
+const HEIGHT: f64 = 230.0;
+/// The most points of a line.
+const MOST_POINTS: usize = 400;
+
+/// The distribution of one quantity.
+pub(crate) struct Kind {
+    name: &'static str,
+    title: &'static str,
+    /// With its unit.
+    x_name: &'static str,
+    y_name: &'static str,
+    caption: &'static str,
+    /// Whether the axis is logarithmic when the numbers span more than a decade.
+    by_ratio: bool,
+    samples: fn(&RunResult, &FlowSeries, &FlowResult) -> Vec<f64>,
+}
+
+pub(crate) const RTT: Kind = Kind {
+    name: "rtt-cdf",
+    title: "Distribution of round-trip times",
+    x_name: "RTT (ms)",
+    y_name: "share of the samples",
+    caption: "The share of the samples of the smoothed RTT that are at most so long. Further left is better; a long tail on \
+              the right is time in queues. A stalled connection measures nothing.",
+    by_ratio: true,
+    samples: round_trips,
+};
+
+pub(crate) const GOODPUT: Kind = Kind {
+    name: "goodput-cdf",
+    title: "Distribution of goodput",
+    x_name: "goodput (Mb/s)",
+    y_name: "share of the seconds",
+    caption: "Of each connection, the share of the seconds in which it got at most so much. The height at 0 \
+              is the share of the seconds in which it got nothing; a steep line is a steady share.",
+    by_ratio: false,
+    samples: |run, series, flow| {
+        let measured = goodputs(series, flow.id).into_iter().filter(|(t_s, _)| *t_s >= run.warmup_s);
+        measured.map(|(_, mbps)| mbps).collect()
+    },
+};
+
+/// A smoothed RTT that has not changed is none that was measured.
+fn round_trips(run: &RunResult, series: &FlowSeries, flow: &FlowResult) -> Vec<f64> {
+    let mut last = None;
+    let mut measured = Vec::new();
+    for sample in series.of_flow(flow.id) {
+        let changed = sample.srtt_ms.filter(|_| sample.srtt_ms != last && sample.t_s >= run.warmup_s);
+        measured.extend(changed);
+        last = sample.srtt_ms;
+    }
+    measured
+}
+
+/// A line for each connection.
+pub(crate) fn of_run(kind: &Kind, run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+    let looks = FlowLooks::of(run);
+    let line = |flow: &FlowResult| {
+        let parts = vec![cumulated((kind.samples)(run, series, flow))];
+        Line { name: style::flow_name(run, flow), colour: looks.colour(flow), dash: 0, parts }
+    };
+    figure(kind, &run.flows.iter().map(line).collect::<Vec<_>>(), legend(&looks).entries(), String::new())
+}
+
+/// A line for each case, over all its connections and seeds.
+pub(crate) fn of_comparison(kind: &Kind, comparison: &Comparison, runs: &[CaseRun], looks: &[Look]) -> Option<Figure> {
+    let dashes = style::dashes(looks);
+    let samples = |look: &Look| {
+        let of_case = runs.iter().filter(|(label, ..)| *label == look.label);
+        let flows = of_case.flat_map(|(_, run, series)| run.flows.iter().map(move |flow| (run, series, flow)));
+        flows.flat_map(|(run, series, flow)| (kind.samples)(run, &series.flows, flow)).collect()
+    };
+    let line = |(look, dash): (&Look, &usize)| {
+        let parts = vec![cumulated(samples(look))];
+        Line { name: look.label.clone(), colour: look.colour, dash: *dash, parts }
+    };
+    let lines: Vec<Line> = looks.iter().zip(&dashes).map(line).collect();
+    let entries = looks.iter().cloned().zip(dashes).map(|(look, dash)| Entry::Dashed(look, dash)).collect();
+    let seeds = if comparison.seeds.len() > 1 { " and seeds" } else { "" };
+    figure(kind, &lines, entries, format!(" A line is a case, over all its connections{seeds}."))
+}
+
+/// The share of the samples that are at most so large, by size; of many samples some.
+fn cumulated(mut samples: Vec<f64>) -> Vec<(f64, f64)> {
+    samples.sort_by(f64::total_cmp);
+    let (count, shown) = (samples.len(), samples.len().min(MOST_POINTS));
+    let rank = |point: usize| (point * count).div_ceil(shown);
+    let points = (1..=shown).map(rank).map(|rank| (samples[rank - 1], rank as f64 / count as f64));
+    samples.first().map(|least| (*least, 0.0)).into_iter().chain(points).collect()
+}
+
+fn figure(kind: &Kind, lines: &[Line], entries: Vec<Entry>, more: String) -> Option<Figure> {
+    let numbers = || lines.iter().flat_map(|line| &line.parts).flatten().map(|(number, _)| *number);
+    let lowest = numbers().reduce(f64::min)?;
+    let highest = numbers().fold(lowest, f64::max);
+    let panel = Panel {
+        left: MARGIN_LEFT,
+        top: legend_height(&entries) + 30.0,
+        width: WIDTH - MARGIN_LEFT - MARGIN_RIGHT,
+        height: HEIGHT,
+        x: if kind.by_ratio { Axis::around(lowest, highest, 8) } else { Axis::from_zero(highest, 8) },
+        y: Axis::Linear { from: 0.0, to: 1.0 },
+    };
+    let svg = draw(kind.title, panel.bottom() + 46.0, |canvas| {
+        draw_legend(canvas, &entries);
+        panel.draw_y(canvas, kind.y_name);
+        let scale = if panel.x.is_log() { ", log scale" } else { "" };
+        let x_name = format!("{}{scale}", kind.x_name);
+        panel.draw_x(canvas, &x_name);
+        canvas.data(&panel, (kind.x_name, kind.y_name), |canvas| {
+            for line in lines {
+                let points: Vec<(f64, f64)> = line.parts.iter().flatten().map(|(x, y)| panel.at(*x, *y)).collect();
+                canvas.path(&line.name, &points, Pen { dash: line.dash, ..Pen::new(line.colour, 1.5) });
+            }
+        });
+    });
+    let caption = format!("{}{more}", kind.caption);
+    Some(Figure { name: kind.name.into(), title: kind.title.into(), caption, svg: svg.text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_samples_are_at_most_the_median() {
+        assert_eq!(cumulated(vec![3.0, 1.0, 2.0, 2.0]), [(1.0, 0.0), (1.0, 0.25), (2.0, 0.5), (2.0, 0.75), (3.0, 1.0)]);
+        assert!(cumulated(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn of_many_samples_the_ends_and_the_shares_stay() {
+        let points = cumulated((1..=100_000).map(f64::from).collect());
+        assert_eq!((points.len(), points[0], points[MOST_POINTS]), (MOST_POINTS + 1, (1.0, 0.0), (100_000.0, 1.0)));
+        assert!(points[1..].iter().all(|(number, share)| (number / 100_000.0 - share).abs() < 1e-12), "{points:?}");
+    }
+}

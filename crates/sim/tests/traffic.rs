@@ -1,0 +1,181 @@
+//! Kinds of traffic: pings, datagrams at a constant rate, videos, transfers that are asked for.
+#![allow(missing_docs)]
+
+use lasthop_scenario::{Build, DatagramResult, Override, ResultFile as _, RunResult, Scenario, VideoResult};
+use lasthop_sim::Options;
+use std::sync::atomic::AtomicBool;
+
+fn run(text: &str, overrides: &[&str]) -> RunResult {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    let scenario = Scenario::from_toml("traffic.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
+    let stop = AtomicBool::new(false);
+    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
+    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
+}
+
+/// One host over a wire of 10 Mb/s and a path of 10 ms each way.
+const WIRE: &str = "
+duration_s = 40
+warmup_s = 10
+[access]
+kind = \"wired\"
+rate_mbps = 10
+queue_packets = 50
+[path]
+rtt_ms = 20
+rate_mbps = 1000
+[[hosts]]
+queue_packets = 50
+[[hosts.flows]]
+";
+
+fn datagrams(overrides: &[&str]) -> (RunResult, DatagramResult) {
+    let result = run(WIRE, overrides);
+    let datagrams = result.flows[0].datagrams.expect("the flow is of datagrams");
+    (result, datagrams)
+}
+
+#[test]
+fn a_call_over_an_idle_wire_takes_what_the_wire_takes_and_loses_nothing() {
+    for direction in ["hosts.0.flows.0.direction=up", "hosts.0.flows.0.direction=down"] {
+        let (result, call) = datagrams(&["hosts.0.flows.0.kind=constant", direction]);
+        // 50 in a second for 30 s, and one at the very end, which is under way then.
+        assert_eq!((call.sent, call.received, call.lost, call.lost_share), (1501, 1500, 0, 0.0));
+        let delay = call.one_way_ms.expect("delays");
+        // 200 bytes: 0.16 ms at 10 Mb/s, 0.0016 ms at 1000 Mb/s, and 10 ms.
+        assert!((delay.min - 10.1616).abs() < 1e-3 && (delay.max - 10.1616).abs() < 1e-3, "{direction}: {delay:?}");
+        assert!(call.jitter_ms.is_some_and(|jitter| jitter < 1e-6) && call.round_trip_ms.is_none(), "{call:?}");
+        // 172 bytes of payload.
+        assert!((result.aggregate_goodput_mbps - 0.0688).abs() < 1e-4, "{}", result.aggregate_goodput_mbps);
+        assert_eq!((result.datagrams, result.pings, result.rtt_ms), (Some(call), None, None));
+        assert!(!result.flows[0].always_busy);
+    }
+}
+
+#[test]
+fn a_ping_comes_back_from_either_end() {
+    for direction in ["hosts.0.flows.0.direction=up", "hosts.0.flows.0.direction=down"] {
+        let (result, ping) = datagrams(&["hosts.0.flows.0.kind=ping", direction]);
+        // Each 200 ms for 30 s, and one at the very end. 84 bytes: 0.0672 and 0.000672 ms each way.
+        assert_eq!((ping.sent, ping.received, ping.lost), (151, 150, 0));
+        let trip = ping.round_trip_ms.expect("round trips");
+        assert!((trip.min - 20.1357).abs() < 1e-3 && (trip.max - 20.1357).abs() < 1e-3, "{direction}: {trip:?}");
+        assert_eq!((result.pings, result.datagrams, ping.one_way_ms), (Some(ping), None, None));
+    }
+}
+
+#[test]
+fn datagrams_at_twice_the_rate_of_the_wire_are_half_lost_behind_a_full_queue() {
+    let twice = ["hosts.0.flows.0.kind=constant", "hosts.0.flows.0.rate_mbps=20", "hosts.0.flows.0.packet_bytes=1500"];
+    let (result, flood) = datagrams(&twice);
+    assert!((flood.lost_share - 0.5).abs() < 0.01, "{flood:?}");
+    // 50 packets of 1.2 ms before it, and 10 ms.
+    let delay = flood.one_way_ms.expect("delays");
+    assert!((68.0..73.0).contains(&delay.p50), "{delay:?}");
+    // 1472 bytes of 1500.
+    assert!((result.aggregate_goodput_mbps - 9.813).abs() < 0.05, "{}", result.aggregate_goodput_mbps);
+    assert!(result.access.uplink_drops > 20_000, "{:?}", result.access);
+}
+
+#[test]
+fn what_the_path_loses_is_counted_and_nothing_else() {
+    let lossy = ["hosts.0.flows.0.kind=constant", "hosts.0.flows.0.rate_mbps=0.8", "path.loss=0.1"];
+    // 15,000 datagrams: a standard deviation of 0.0024.
+    let (_, lost) = datagrams(&lossy);
+    assert!((lost.lost_share - 0.1).abs() < 0.01, "{lost:?}");
+    assert!(lost.one_way_ms.is_some_and(|delay| delay.max < 10.2), "{lost:?}");
+}
+
+#[test]
+fn a_ping_beside_uploads_says_how_long_their_queue_is() {
+    let queue = |packets: &str| {
+        let beside = format!("{WIRE}kind = \"ping\"\n[[hosts.flows]]\n");
+        let ping = run(&beside, &[packets]).pings.expect("pings");
+        ping.round_trip_ms.expect("round trips").p95
+    };
+    let (short, long) = (queue("hosts.0.queue_packets=10"), queue("hosts.0.queue_packets=200"));
+    // 10 packets are 12 ms, 200 are 240.
+    assert!((25.0..45.0).contains(&short) && (200.0..270.0).contains(&long), "{short} {long}");
+}
+
+fn video(overrides: &[&str]) -> VideoResult {
+    let kind = ["hosts.0.flows.0.kind=video", "hosts.0.flows.0.direction=down"];
+    let result = run(WIRE, &[&kind[..], overrides].concat());
+    assert_eq!(result.videos, result.flows[0].video);
+    assert!(result.flows[0].message_ms.is_some(), "chunks have times");
+    result.flows[0].video.expect("a video")
+}
+
+#[test]
+fn a_video_gets_the_bit_rate_that_its_wire_can_carry() {
+    // Ten minutes, so that the beginning does not matter.
+    let long = ["duration_s=600", "warmup_s=100"];
+    let wide = video(&long);
+    // 10 Mb/s carry the highest rate, 5.8 Mb/s.
+    assert!(wide.mean_bit_rate_mbps.is_some_and(|mbps| mbps > 5.79), "{wide:?}");
+    // A chunk of 4 s each 4 s.
+    assert!((124..=126).contains(&wide.chunks), "{wide:?}");
+    assert_eq!((wide.stalls, wide.stalled_s, wide.switches), (0, 0.0, 0));
+    assert!(wide.startup_s.is_some_and(|startup| startup < 1.0), "{wide:?}");
+    let narrow = video(&[&long[..], &["access.rate_mbps=2"]].concat());
+    // 2 Mb/s carry 1.9: between the rates 1.75 and 2.35, on the mean what the wire carries.
+    assert!(narrow.mean_bit_rate_mbps.is_some_and(|mbps| (1.7..1.95).contains(&mbps)), "{narrow:?}");
+    assert_eq!(narrow.stalls, 0, "{narrow:?}");
+}
+
+#[test]
+fn a_video_stalls_where_the_lowest_rate_is_too_much() {
+    let starved = video(&["duration_s=600", "warmup_s=100", "access.rate_mbps=0.15"]);
+    // 0.15 Mb/s carry 1448 of 1500 bytes, 0.145: of the lowest rate, 0.235 Mb/s, 62 %. It stands still for the rest.
+    let share = starved.stalled_s / 500.0;
+    assert!((0.34..0.45).contains(&share), "{starved:?}");
+    assert!(starved.stalls > 10 && starved.mean_bit_rate_mbps == Some(0.235), "{starved:?}");
+}
+
+#[test]
+fn a_video_is_watched_at_either_end_and_ends_with_its_flow() {
+    let up = ["hosts.0.flows.0.direction=up", "hosts.0.flows.0.stop_s=30"];
+    let result = run(WIRE, &[&["hosts.0.flows.0.kind=video"][..], &up].concat());
+    let video = result.flows[0].video.expect("a video");
+    assert!(video.chunks > 0 && video.stalls == 0, "{video:?}");
+    assert_eq!(result.flows[0].undelivered, 0, "the last chunk was finished");
+    let whole = run(WIRE, &["hosts.0.flows.0.kind=video", up[0]]).flows[0].video.expect("a video");
+    assert!(video.chunks < whole.chunks, "{video:?} {whole:?}");
+}
+
+#[test]
+fn a_transfer_that_is_asked_for_begins_a_round_trip_later() {
+    let took = |overrides: &[&str]| {
+        let kind = ["hosts.0.flows.0.kind=transfers", "hosts.0.flows.0.transfer_kib=1", "hosts.0.flows.0.off_s=0.5"];
+        let result = run(WIRE, &[&kind[..], overrides].concat());
+        let transfers = result.transfers.expect("transfers");
+        assert!(transfers.delivered > 30 && transfers.undelivered == 0, "{transfers:?}");
+        transfers.took_ms.expect("times").p50
+    };
+    let asked = "hosts.0.flows.0.request_bytes=400";
+    // Up: SYN and SYN-ACK 20 ms, data 10 ms; with a request 20 ms more for the ACK and the request.
+    let (plain, late) = (took(&[]), took(&[asked]));
+    assert!((30.0..34.0).contains(&plain) && (50.0..54.0).contains(&late), "{plain} {late}");
+    // Down: the request comes with the ACK that the server waits for anyhow.
+    let down = "hosts.0.flows.0.direction=down";
+    let (plain, late) = (took(&[down]), took(&[down, asked]));
+    assert!((40.0..44.0).contains(&plain) && (40.0..44.0).contains(&late), "{plain} {late}");
+}
+
+#[test]
+fn an_ordinary_home_has_all_of_them_and_the_same_bytes_each_time() {
+    let home = include_str!("../../../scenarios/home.toml");
+    let (once, again) = (run(home, &[]), run(home, &[]));
+    assert_eq!(once.to_json(), again.to_json());
+    let (call, ping) = (once.datagrams.expect("a call"), once.pings.expect("pings"));
+    // 40 s of 50 packets each way, and of 5 pings; and those at the very end.
+    assert_eq!((call.sent, ping.sent), (4_002, 201));
+    let video = once.videos.expect("a film");
+    assert!(video.chunks > 0 && video.mean_bit_rate_mbps.is_some_and(|mbps| mbps > 0.2), "{video:?}");
+    assert!(once.transfers.expect("pages").delivered > 0);
+    // Two uploads fill the queue of the phones, not that of the call.
+    assert!(once.flows.iter().filter(|flow| flow.always_busy).count() == 2);
+    let better = run(home, &["access.queue=fq_codel"]);
+    let mean = |result: &RunResult| result.datagrams.and_then(|call| call.one_way_ms).expect("a call").mean;
+    assert!(mean(&better) < mean(&once), "{} {}", mean(&better), mean(&once));
+}

@@ -1,0 +1,290 @@
+//! `lasthop view`: a page on this machine, of the result in a folder or of a running agent.
+//!
+//! - A folder: the report's figures, drawn anew from its files, with their numbers below the pointer and parts enlarged.
+//!   The page asks every two seconds whether the folder has another result, and loads that.
+//! - An agent: a live view of the lines of its socket (`docs/guide/agent-socket.md`).
+//!
+//! Everything that the page needs is in this program. It listens on loopback alone. Other users of this machine and
+//! pages of the internet that have their name lead here (DNS rebinding) get nothing: each address begins with a random
+//! token, and `Host` must be the loopback address.
+//!
+//! *What it leaves out*: figures of a run before it ends, which are nowhere but in its memory; TLS; more than one folder
+//! or agent; what an agent did before the page was opened.
+
+mod http;
+
+use crate::LINE_BYTES_MOST;
+use anyhow::{Context as _, Result, bail};
+use http::{Request, Response};
+use lasthop_agent::watch;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The most connections at once; more are closed unanswered.
+const CONNECTIONS_MOST: usize = 32;
+/// How long a browser may take to send its request, or to take what it is sent.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const STYLE: &str = include_str!("../web/view.css");
+const FIGURES_SCRIPT: &str = include_str!("../web/figures.js");
+const FOLDER_SCRIPT: &str = include_str!("../web/folder.js");
+const AGENT_SCRIPT: &str = include_str!("../web/agent.js");
+const AGENT_PAGE: &str = include_str!("../web/agent.html");
+
+/// What a page shows.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// The result in this folder.
+    Folder(PathBuf),
+    /// The agent of this interface, or the first one found, by the sockets in this folder.
+    Agent {
+        /// [`lasthop_agent::status::FOLDER`] outside of tests.
+        sockets: PathBuf,
+        /// Its interface.
+        interface: Option<String>,
+    },
+}
+
+/// A page that is served until the program ends.
+#[derive(Debug)]
+pub struct Page {
+    /// Its address, with the token that opens it.
+    pub url: String,
+}
+
+struct Server {
+    shown: Shown,
+    port: u16,
+    /// 32 hexadecimal digits.
+    token: String,
+    /// The version of the result shown last, and its page.
+    made: Mutex<Option<(String, String)>>,
+    connections: AtomicUsize,
+}
+
+impl Page {
+    /// Serves the page on this port of the loopback address; 0: on one that is free.
+    ///
+    /// # Errors
+    /// There is no result in the folder and nothing writes one, the result cannot be read, no agent can be watched, or the
+    /// port is taken.
+    pub fn serve(shown: Shown, port: u16) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .with_context(|| format!("cannot serve the page on port {port} of this machine"))?;
+        let port = listener.local_addr()?.port();
+        let token = format!("{:032x}", u128::from_ne_bytes(random()?));
+        let url = format!("http://127.0.0.1:{port}/{token}/");
+        let server = Server { shown, port, token, made: Mutex::new(None), connections: AtomicUsize::new(0) };
+        server.check()?;
+        let server = Arc::new(server);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let server = Arc::clone(&server);
+                if server.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MOST {
+                    thread::spawn(move || {
+                        // A browser that has gone is nobody's trouble.
+                        let _ = server.answer(&stream);
+                        server.connections.fetch_sub(1, Ordering::Relaxed);
+                    });
+                } else {
+                    server.connections.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        });
+        Ok(Self { url })
+    }
+}
+
+fn random() -> Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).context("the kernel gives no random numbers")?;
+    Ok(bytes)
+}
+
+impl Server {
+    /// Whether there is something to show.
+    fn check(&self) -> Result<()> {
+        match &self.shown {
+            Shown::Folder(folder) => {
+                std::fs::read_dir(folder).with_context(|| format!("cannot view {}", folder.display()))?;
+                if !is_written(folder) || lasthop_report::result_file(folder).is_some() {
+                    self.page_of_folder(folder)?;
+                }
+            }
+            Shown::Agent { sockets, interface } => drop(connect(sockets, interface.as_deref())?),
+        }
+        Ok(())
+    }
+
+    fn answer(&self, stream: &TcpStream) -> Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let request = match Request::read(stream) {
+            Ok(request) => request,
+            Err(refused) => return Ok(refused.send(stream)?),
+        };
+        let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
+        if !hosts.contains(&request.host) || !stream.peer_addr().is_ok_and(|from: SocketAddr| from.ip().is_loopback()) {
+            return Ok(Response::text(403, "lasthop view answers at its loopback address alone.\n").send(stream)?);
+        }
+        let path = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
+        let Some(path) = path.and_then(|path| path.strip_prefix('/')) else {
+            let said = "This address lacks the token that lasthop view has printed, or has another one.\n";
+            return Ok(Response::text(404, said).send(stream)?);
+        };
+        if let (Shown::Agent { sockets, interface }, "events") = (&self.shown, path) {
+            return relay(stream, sockets, interface.as_deref());
+        }
+        Ok(self.response(path).send(stream)?)
+    }
+
+    fn response(&self, path: &str) -> Response {
+        match (&self.shown, path) {
+            (_, "figures.js") => Response::script(FIGURES_SCRIPT),
+            (Shown::Folder(_), "folder.js") => Response::script(FOLDER_SCRIPT),
+            (Shown::Agent { .. }, "agent.js") => Response::script(AGENT_SCRIPT),
+            (Shown::Agent { .. }, "") => {
+                let style = format!("{}{STYLE}", lasthop_report::PAGE_STYLE);
+                Response::page(AGENT_PAGE.replacen("STYLE", &style, 1))
+            }
+            (Shown::Folder(folder), "state") => {
+                let state = serde_json::json!({ "version": version(folder), "written": is_written(folder) });
+                Response::json(state.to_string())
+            }
+            (Shown::Folder(folder), "") => self.page_of_folder(folder).map_or_else(trouble, Response::page),
+            (Shown::Folder(folder), path) => match case_folder(path) {
+                Some(case) => lasthop_report::page(&folder.join(case))
+                    .map(|page| self.with_scripts(&page, &version(folder)))
+                    .map_or_else(|error| trouble(error.into()), Response::page),
+                None => Response::text(404, "There is no such page.\n"),
+            },
+            _ => Response::text(404, "There is no such page.\n"),
+        }
+    }
+
+    /// The page of the folder's result, made once for each result. Before there is one: a page that waits for it.
+    fn page_of_folder(&self, folder: &Path) -> Result<String> {
+        let version = version(folder);
+        if version.is_empty() && is_written(folder) {
+            let said = format!("{} has no result yet", folder.display());
+            let said = said.replace('&', "&amp;").replace('<', "&lt;");
+            let page = format!(
+                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>lasthop view</title><style>{}</style></head>\n\
+                 <body><h1>{said}</h1><p>lasthop is at work there. This page shows the result as soon as it is complete.</p></body></html>\n",
+                lasthop_report::PAGE_STYLE
+            );
+            return Ok(self.with_scripts(&page, &version));
+        }
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, page)) = made.as_ref().filter(|(of, _)| *of == version) {
+            return Ok(page.clone());
+        }
+        let page = self.with_scripts(&lasthop_report::page(folder)?, &version);
+        *made = Some((version, page.clone()));
+        Ok(page)
+    }
+
+    fn with_scripts(&self, page: &str, version: &str) -> String {
+        let root = format!("/{}", self.token);
+        let (head, rest) = page.split_once("</style>").unwrap_or((page, ""));
+        let (body, end) = rest.rsplit_once("</body>").unwrap_or((rest, ""));
+        format!(
+            "{head}{STYLE}</style>{body}<script src=\"{root}/figures.js\"></script>\n\
+             <script src=\"{root}/folder.js\" data-state=\"{root}/state\" data-version=\"{version}\"></script>\n</body>{end}"
+        )
+    }
+}
+
+fn trouble(error: anyhow::Error) -> Response {
+    Response::text(500, &format!("{error:#}\n"))
+}
+
+/// `cases/NAME/report.html`: what a comparison's page links to.
+fn case_folder(path: &str) -> Option<PathBuf> {
+    let name = path.strip_prefix("cases/")?.strip_suffix("/report.html")?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.';
+    (name.chars().all(is_plain) && name.chars().any(|letter| letter != '.')).then(|| Path::new("cases").join(name))
+}
+
+/// Differs for each result of the folder; empty without one.
+fn version(folder: &Path) -> String {
+    let data = lasthop_report::result_file(folder).and_then(|file| std::fs::metadata(file).ok());
+    data.map_or(String::new(), |data| format!("{}-{}-{}", data.ino(), data.mtime(), data.mtime_nsec()))
+}
+
+/// Whether a `lasthop` is about to write into the folder: it holds its lock (flock(2)). /proc/locks tells without touching
+/// the lock, which another `lasthop` might want at this moment (proc_locks(5)).
+fn is_written(folder: &Path) -> bool {
+    let inode = std::fs::metadata(folder).map(|data| data.ino().to_string());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    inode.is_ok_and(|inode| {
+        locks.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            let is_lock = words.clone().any(|word| word == "FLOCK") && words.clone().any(|word| word == "WRITE");
+            is_lock && words.any(|word| word.rsplit(':').next() == Some(&inode) && word.matches(':').count() == 2)
+        })
+    })
+}
+
+fn connect(sockets: &Path, interface: Option<&str>) -> Result<std::os::unix::net::UnixStream> {
+    let connected = watch::connect(sockets, interface).map(|(_, stream)| stream);
+    connected.context("no agent can be watched: start one (`lasthop agent`), be root or in its `socket_group`")
+}
+
+/// Hands on each line of the agent as an event, until it or the browser has gone. The browser then asks again by itself.
+fn relay(mut stream: &TcpStream, sockets: &Path, interface: Option<&str>) -> Result<()> {
+    http::begin_events(stream)?;
+    let agent = match connect(sockets, interface) {
+        Ok(agent) => agent,
+        Err(error) => {
+            return Ok(write!(stream, "event: gone\ndata: {}.\n\n", format!("{error:#}").replace('\n', " "))?);
+        }
+    };
+    let mut agent = BufReader::new(agent);
+    loop {
+        let mut line = String::new();
+        let read = agent.by_ref().take(LINE_BYTES_MOST).read_line(&mut line)?;
+        if read == 0 {
+            write!(stream, "event: gone\ndata: The agent has ended, or has disconnected a stalled reader.\n\n")?;
+            bail!("the agent has ended");
+        }
+        stream.write_all(format!("data: {}\n\n", line.trim_end()).as_bytes())?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::fcntl::{Flock, FlockArg};
+
+    #[test]
+    fn only_the_pages_of_cases_are_served_below_a_folder() {
+        assert_eq!(case_folder("cases/2-policy-none-seed-3/report.html"), Some("cases/2-policy-none-seed-3".into()));
+        for path in [
+            "cases/../report.html",
+            "cases/a/b/report.html",
+            "cases//report.html",
+            "cases/%2e%2e/report.html",
+            "result.json",
+        ] {
+            assert_eq!(case_folder(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_written_while_it_is_locked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(!is_written(folder.path()));
+        let lock = std::fs::File::open(folder.path()).expect("a folder");
+        let lock = Flock::lock(lock, FlockArg::LockExclusive).expect("nobody else locks it");
+        assert!(is_written(folder.path()));
+        drop(lock);
+        assert!(!is_written(folder.path()));
+    }
+}

@@ -1,0 +1,132 @@
+//! As much of HTTP/1.1 (RFC 9112) as a page on this machine needs: GET, one request for each connection.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+
+/// The most bytes of a request.
+const REQUEST_BYTES_MOST: usize = 16 << 10;
+
+/// Nothing from elsewhere, nothing inline but style; no address of this page in a `Referer`.
+const HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+    Cross-Origin-Resource-Policy: same-origin\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
+    style-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Without the query.
+    pub(crate) path: String,
+    pub(crate) host: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    code: u16,
+    kind: &'static str,
+    body: String,
+}
+
+impl Request {
+    /// Reads the head of a request.
+    ///
+    /// # Errors
+    /// It is none that is answered. The response says why.
+    pub(crate) fn read(mut stream: &TcpStream) -> Result<Self, Response> {
+        let mut head = Vec::new();
+        let mut buffer = [0; 2048];
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+            match stream.read(&mut buffer) {
+                Ok(1..) if head.len() > REQUEST_BYTES_MOST => {
+                    return Err(Response::text(431, "The request is too long.\n"));
+                }
+                Ok(read @ 1..) => head.extend_from_slice(&buffer[..read]),
+                Ok(0) | Err(_) => return Err(Response::text(408, "The request is not whole.\n")),
+            }
+        }
+        Self::parse(&String::from_utf8_lossy(&head))
+    }
+
+    fn parse(head: &str) -> Result<Self, Response> {
+        let bad = || Response::text(400, "This is no request of HTTP/1.1.\n");
+        let mut lines = head.split("\r\n");
+        let mut words = lines.next().unwrap_or_default().split(' ');
+        let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(bad());
+        };
+        if method != "GET" {
+            return Err(Response::text(405, "Only GET is answered.\n"));
+        }
+        let headers = lines.take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'));
+        let hosts: Vec<&str> =
+            headers.filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value.trim()).collect();
+        let [host] = hosts.as_slice() else { return Err(bad()) };
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        Ok(Self { path: path.to_owned(), host: host.to_ascii_lowercase() })
+    }
+}
+
+impl Response {
+    pub(crate) fn page(body: String) -> Self {
+        Self { code: 200, kind: "text/html", body }
+    }
+
+    pub(crate) fn script(body: &str) -> Self {
+        Self { code: 200, kind: "text/javascript", body: body.to_owned() }
+    }
+
+    pub(crate) const fn json(body: String) -> Self {
+        Self { code: 200, kind: "application/json", body }
+    }
+
+    pub(crate) fn text(code: u16, body: &str) -> Self {
+        Self { code, kind: "text/plain", body: body.to_owned() }
+    }
+
+    pub(crate) fn send(&self, mut stream: &TcpStream) -> io::Result<()> {
+        let (code, kind, length) = (self.code, self.kind, self.body.len());
+        let reason = match code {
+            200 => "OK",
+            403 => "Forbidden",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            408 => "Request Timeout",
+            431 => "Request Header Fields Too Large",
+            500 => "Internal Server Error",
+            _ => "Bad Request",
+        };
+        let head = format!(
+            "HTTP/1.1 {code} {reason}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n{HEADERS}\r\n"
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(self.body.as_bytes())
+    }
+}
+
+/// The head of a response that goes on for ever: server-sent events. A browser that lost them asks again after 2 s.
+pub(crate) fn begin_events(mut stream: &TcpStream) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n{HEADERS}\r\nretry: 2000\n\n"
+    );
+    stream.write_all(head.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_one_host_and_its_path_has_no_query() {
+        let request =
+            Request::parse("GET /a/b?c=d HTTP/1.1\r\nhOST:  LocalHost:80 \r\nAccept: x\r\n\r\n").expect("a request");
+        assert_eq!(request, Request { path: "/a/b".into(), host: "localhost:80".into() });
+        for (head, code) in [
+            ("GET / HTTP/1.1\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+            ("GET /\r\nHost: a\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+        ] {
+            assert_eq!(Request::parse(head).expect_err("refused").code, code, "{head}");
+        }
+    }
+}
