@@ -43,7 +43,7 @@ fn a_run_is_exported_as_tables_for_flent_and_in_the_shape_of_iperf3() {
     assert_eq!(packed[..3], [0x1f, 0x8b, 8]);
     let flent: serde_json::Value =
         serde_json::from_str(&done(&lasthop(&["export", &out, "--format", "flent"]))).expect("JSON");
-    let pings = flent["results"]["Ping (ms)::flow 2 (call)"].as_array().expect("the pings");
+    let pings = flent["results"]["Ping (ms)::UDP flow 2 (call)"].as_array().expect("the pings");
     assert!(pings.len() == 30 && pings.iter().filter(|ping| ping.is_number()).count() > 5, "{pings:?}");
     assert!(flent["results"]["TCP download::flow 3 (film)"].is_array());
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{can_run, valid_run};
+use common::{can_run, lasthop, result, valid_run};
 use lasthop_scenario::RunResult;
 use std::fs;
 
@@ -69,6 +69,32 @@ fn datagrams_at_twice_the_rate_of_a_wire_are_half_lost_behind_a_full_queue() {
         // 1472 bytes of 1500.
         assert!((9.0..9.9).contains(&result.aggregate_goodput_mbps), "{era}: {}", result.aggregate_goodput_mbps);
     }
+}
+
+#[test]
+fn a_call_beside_an_upload_waits_as_long_as_with_simulated_hosts() {
+    if !can_run() {
+        return;
+    }
+    let text = "duration_s = 12\nwarmup_s = 5\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n\
+                [[hosts]]\nera = \"modern\"\n[[hosts.flows]]\nkind = \"constant\"\n[[hosts.flows]]\nkind = \"ping\"\n\
+                [[hosts.flows]]\n";
+    let Some(kernel) = run(text) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("traffic.toml");
+    fs::write(&file, text).expect("a file");
+    let simulated = result(&lasthop(&["run", &file.display().to_string(), "--json"]).output().expect("it starts"));
+    let p50s = |run: &RunResult| {
+        let (call, ping) = (run.datagrams.expect("a call"), run.pings.expect("pings"));
+        [call.one_way_ms.expect("delays").p50, ping.round_trip_ms.expect("round trips").p50]
+    };
+    println!("call and ping: {:?} ms, simulated {:?}", p50s(&kernel), p50s(&simulated));
+    for (kernel, simulated) in p50s(&kernel).into_iter().zip(p50s(&simulated)) {
+        // The valve's tick, and this machine's own time.
+        assert!((0.9..1.5).contains(&(kernel / simulated)), "{kernel} and {simulated}");
+    }
+    let upload = |run: &RunResult| run.flows[2].goodput_mbps;
+    assert!((0.9..1.1).contains(&(upload(&kernel) / upload(&simulated))), "{} Mb/s", upload(&kernel));
 }
 
 #[test]

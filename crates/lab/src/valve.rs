@@ -259,6 +259,7 @@ mod tests {
     fn a_datagram_that_wakes_a_bucket_is_told_by_its_address() {
         let mut packet = [0; 28];
         assert!(!is_waker(&packet));
+        packet[0] = 0x45;
         packet[16..20].copy_from_slice(&[192, 0, 2, 1]);
         assert!(is_waker(&packet));
         assert!(!is_waker(&packet[..19]));

@@ -102,7 +102,7 @@ fn flents_file_has_a_stream_for_each_flow_and_their_sums() {
         ("TCP download sum", 2.0),
         ("TCP download avg", 2.0),
         ("TCP totals", 10.0),
-        ("Ping (ms)::flow 2 (laptop-1)", 30.0),
+        ("Ping (ms)::UDP flow 2 (laptop-1)", 30.0),
         ("Ping (ms) avg", 30.0),
     ] {
         let values = results.get(name).and_then(Value::as_array).unwrap_or_else(|| panic!("no {name} in {results:?}"));
@@ -112,12 +112,12 @@ fn flents_file_has_a_stream_for_each_flow_and_their_sums() {
     {
         assert!(!flent["metadata"][key].is_null(), "{key}");
     }
-    assert_eq!(flent["raw_values"]["Ping (ms)::flow 2 (laptop-1)"][1], json!({ "t": 0.2, "val": 30.0 }));
+    assert_eq!(flent["raw_values"]["Ping (ms)::UDP flow 2 (laptop-1)"][1], json!({ "t": 0.2, "val": 30.0 }));
     // Where nobody pings, TCP's own round trips are shown, and called so.
     let (mut without, _) = home();
     without.flows.remove(2);
     let flent = export::flent(&without, &series);
-    assert_eq!(flent["results"]["Ping (ms)::TCP RTT of flow 0 (laptop-1)"][0], json!(40.0));
+    assert_eq!(flent["results"]["Ping (ms)::UDP TCP RTT of flow 0 (laptop-1)"][0], json!(40.0));
     let text = flent.to_string();
     let mut back = String::new();
     let packed = export::gzip(&text).expect("compressed");

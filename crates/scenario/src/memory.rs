@@ -5,7 +5,8 @@
 //! - the receiver's bytes, for the convergence;
 //! - with series, a row of [`FlowSeries`](crate::FlowSeries).
 //!
-//! Per sample and queue, with series: a row of [`QueueSeries`](crate::QueueSeries). Per tick of an agent (0.5 s) and
+//! Per sample and queue, with series: a row of [`QueueSeries`](crate::QueueSeries). Per datagram: its delay and the
+//! difference to the one before, with series a row of [`DatagramSeries`](crate::DatagramSeries). Per tick of an agent (0.5 s) and
 //! connection: the limits in force. Per message: its delay. Columns grow by doubling, so their contents count one and a
 //! half times, the mean of their possible sizes.
 //!
@@ -17,6 +18,7 @@ use crate::scenario::Scenario;
 use crate::traffic::TrafficKind;
 use lasthop_network::{AccessConfig, Discipline, Topology};
 use lasthop_policy::PolicyName;
+use lasthop_units::Span;
 
 /// Constants of a process and of each connection, without samples. Measured with 200 stations
 /// (docs/guide/simulator.md); includes much of the queues' contents.
@@ -32,6 +34,8 @@ const SHARE_BYTES: f64 = 24.0;
 const FLOW_ROW_BYTES: f64 = 170.0;
 /// The same of [`crate::QueueSeries`], with the text of the queue's name.
 const QUEUE_ROW_BYTES: f64 = 70.0;
+/// The same of [`crate::DatagramSeries`].
+const DATAGRAM_ROW_BYTES: f64 = 30.0;
 /// `measure::Bounds`, an interval.
 const BOUND_BYTES: f64 = 48.0;
 const MESSAGE_BYTES: f64 = 2.0 * 8.0;
@@ -54,7 +58,7 @@ impl Scenario {
     pub fn memory(&self, series: bool) -> MemoryEstimate {
         let duration_s = self.duration.as_secs_f64();
         let samples = duration_s / self.sample.as_secs_f64();
-        let (mut connections, mut ticks, mut messages) = (0.0, 0.0, 0.0);
+        let (mut connections, mut ticks, mut messages, mut datagrams) = (0.0, 0.0, 0.0, 0.0);
         for block in &self.hosts {
             let bounded = block.kind.agent == AgentMode::Control && block.kind.policy.policy != PolicyName::None;
             for flow in &block.flows {
@@ -63,11 +67,11 @@ impl Scenario {
                 if bounded {
                     ticks += flows * duration_s / TICK_S;
                 }
-                if let TrafficKind::Interactive { gap, .. }
-                | TrafficKind::Ping { gap, .. }
-                | TrafficKind::Constant { gap, .. } = flow.kind
-                {
-                    messages += flows * duration_s / gap.as_secs_f64();
+                let each = |gap: Span| flows * duration_s / gap.as_secs_f64();
+                match flow.kind {
+                    TrafficKind::Interactive { gap, .. } => messages += each(gap),
+                    TrafficKind::Ping { gap, .. } | TrafficKind::Constant { gap, .. } => datagrams += each(gap),
+                    _ => {}
                 }
             }
         }
@@ -76,9 +80,10 @@ impl Scenario {
         let queues = if links > 0 { 2 * links } else { hosts + 3 } as f64;
         let stations = if self.queues_by_station() { hosts as f64 } else { 0.0 };
         let running = samples * connections * (ROUND_TRIP_BYTES + SHARE_BYTES);
-        let rows = if series { samples * (connections * FLOW_ROW_BYTES + queues * QUEUE_ROW_BYTES) } else { 0.0 };
+        let rows = samples * (connections * FLOW_ROW_BYTES + queues * QUEUE_ROW_BYTES) + datagrams * DATAGRAM_ROW_BYTES;
+        let rows = if series { rows } else { 0.0 };
         // Once more while they are written.
-        let growing = running + rows + ticks * BOUND_BYTES + messages * MESSAGE_BYTES;
+        let growing = running + rows + ticks * BOUND_BYTES + (messages + datagrams) * MESSAGE_BYTES;
         let constant = BASE_BYTES + connections * CONNECTION_BYTES + stations * STATION_QUEUES_BYTES;
         MemoryEstimate { running: constant + GROWTH * growing, kept: GROWTH * rows }
     }
@@ -115,6 +120,16 @@ mod tests {
         // 1200 samples of 10 connections, 170 bytes each, and of 13 queues, 70 each: 3.1 MB, one and a half times.
         let memory = scenario(&[]).memory(true);
         assert!(memory.running < 30e6 && (4.5e6..5e6).contains(&memory.kept), "{memory:?}");
+    }
+
+    #[test]
+    fn datagrams_count_with_their_rows() {
+        // 10 hosts, 60 s, 10,000 datagrams of 100 bytes in a second: 6e6, of 16 bytes and 30 for the row, one and a half
+        // times.
+        let fast = ["hosts.0.flows.0.kind=constant", "hosts.0.flows.0.packet_bytes=100", "hosts.0.flows.0.rate_mbps=8"];
+        let (idle, busy) = (scenario(&["hosts.0.flows.0.kind=constant"]), scenario(&fast));
+        let more = |series: bool| busy.memory(series).running - idle.memory(series).running;
+        assert!((1.4e8..1.5e8).contains(&more(false)) && (4.0e8..4.2e8).contains(&more(true)), "{}", more(true));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! flent's data file (version 4 of its format), as of its test `rrul_var`: `flent -i FILE -f summary`, `-p all_scaled`.
 //!
 //! Each TCP flow is a stream `TCP upload::…` or `TCP download::…` in Mbits/s of goodput; sums and means of both ways are
-//! there as flent computes them. Each `ping` flow is a `Ping (ms)::…`. Without one the smoothed round trips of the TCP
-//! flows stand there, and their names say so. Each `constant` flow is a `One-way delay (ms)::…`.
+//! there as flent computes them. Each `ping` flow is a `Ping (ms)::UDP …`. Without one the smoothed round trips of the
+//! TCP flows stand there, and their names say so. Each `constant` flow is a `One-way delay (ms)::…`. The test's parameter
+//! `labels` has the names of all streams, by which flent finds them for its plots.
 //!
 //! Time begins at 1970-01-01: a result does not know when it was measured.
 //!
@@ -87,21 +88,20 @@ pub fn flent(result: &RunResult, series: &Series) -> Value {
             Direction::Down => "download",
         };
         match flow.kind.as_str() {
-            "ping" => streams.push(steps.of_datagrams(format!("Ping (ms)::{of}"), took(flow.id))),
+            "ping" => streams.push(steps.of_datagrams(format!("Ping (ms)::UDP {of}"), took(flow.id))),
             "constant" => {
                 streams.push(steps.of_datagrams(format!("One-way delay (ms)::{of} {}", flow.direction), took(flow.id)));
             }
             _ if is_tcp(flow) => {
                 streams.push(steps.of_samples(format!("TCP {way}::{of}"), "Mbits/s", goodput(flow.id)));
                 if !pings {
-                    streams.push(steps.of_samples(format!("Ping (ms)::TCP RTT of {of}"), "ms", srtt(flow.id)));
+                    streams.push(steps.of_samples(format!("Ping (ms)::UDP TCP RTT of {of}"), "ms", srtt(flow.id)));
                 }
             }
             _ => {}
         }
     }
-    let uploads = streams.iter().filter(|stream| stream.name.starts_with("TCP upload::")).count();
-    let downloads = streams.iter().filter(|stream| stream.name.starts_with("TCP download::")).count();
+    let labels: Vec<String> = streams.iter().filter_map(|stream| label(&stream.name).map(str::to_owned)).collect();
     let of_all = [
         ("TCP upload avg", "TCP upload::", false),
         ("TCP upload sum", "TCP upload::", true),
@@ -132,13 +132,18 @@ pub fn flent(result: &RunResult, series: &Series) -> Value {
             "STEP_SIZE": steps.step_s,
             "IP_VERSION": 4,
             "FAILED_RUNNERS": 0,
-            "TEST_PARAMETERS": { "bidir_streams": uploads.max(downloads).max(1).to_string() },
+            "TEST_PARAMETERS": { "bidir_streams": labels.len().to_string(), "labels": labels.join(",") },
             "SERIES_META": map(&|stream| json!({ "UNITS": stream.unit })),
         },
         "x_values": (0..steps.count).map(|step| step as f64 * steps.step_s).collect::<Vec<f64>>(),
         "results": map(&|stream| json!(stream.values)),
         "raw_values": map(&raw),
     })
+}
+
+/// What flent calls a stream's label.
+fn label(name: &str) -> Option<&str> {
+    ["TCP upload::", "TCP download::", "Ping (ms)::UDP "].iter().find_map(|kind| name.strip_prefix(kind))
 }
 
 /// The sums or means of these streams; `None` if there are none.
