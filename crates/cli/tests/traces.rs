@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 /// A host's goodput in the record and in the replay differ by less than this share.
 const TOLERANCE: f64 = 0.10;
+/// The same of a download beside uploads, whose part is another one in each run of kernel hosts.
+const TOLERANCE_BOTH_WAYS: f64 = 0.25;
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -57,13 +59,13 @@ fn goodput_of_hosts(result: &RunResult) -> BTreeMap<u16, f64> {
 }
 
 #[track_caller]
-fn assert_alike(told: &str, measured: &RunResult, replayed: &RunResult) {
+fn assert_alike(told: &str, measured: &RunResult, replayed: &RunResult, tolerance: f64) {
     let (measured, replayed) = (goodput_of_hosts(measured), goodput_of_hosts(replayed));
     println!("{told}: Mb/s of the hosts {measured:.2?}, replayed {replayed:.2?}");
     assert_eq!(measured.len(), replayed.len(), "{told}");
     for (host, goodput) in &measured {
         let apart = (replayed[host] / goodput - 1.0).abs();
-        assert!(apart <= TOLERANCE, "{told}: host {host} is {:.0} % apart: {measured:?}, {replayed:?}", 100.0 * apart);
+        assert!(apart <= tolerance, "{told}: host {host} is {:.0} % apart: {measured:?}, {replayed:?}", 100.0 * apart);
     }
 }
 
@@ -127,15 +129,16 @@ fn record_and_replay(told: &str, scenario: &str, unknown: bool) {
         said(&[&arguments[..], more].concat());
         out
     };
+    let tolerance = if unknown { TOLERANCE } else { TOLERANCE_BOTH_WAYS };
     let known = from("known.toml", &["--like", &scenario]);
     println!("{}", fs::read_to_string(&known).expect("it is there"));
-    assert_alike(&format!("{told}, access point known"), &measured, &simulated_like(&measured, &known));
+    assert_alike(&format!("{told}, access point known"), &measured, &simulated_like(&measured, &known), tolerance);
     if !unknown {
         return;
     }
     let unknown = from("unknown.toml", &[]);
     println!("{}", fs::read_to_string(&unknown).expect("it is there"));
-    assert_alike(&format!("{told}, access point unknown"), &measured, &simulated_like(&measured, &unknown));
+    assert_alike(&format!("{told}, access point unknown"), &measured, &simulated_like(&measured, &unknown), tolerance);
 }
 
 #[test]
