@@ -17,6 +17,7 @@ use crate::record::{
 };
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
+use crate::room::make_room;
 use crate::status::{self, ProgramStatus, Status, StatusSocket};
 use crate::watch::{self, Meter, Neighbour, WatchSocket, Watched};
 use crate::wifi::Wifi;
@@ -28,7 +29,7 @@ use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, Poli
 use lasthop_units::{Rate, Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use tracing::{info, warn};
@@ -73,6 +74,9 @@ pub(crate) struct Agent<'a> {
     late_log: LogLimit,
     trouble_log: LogLimit,
     interface_log: LogLimit,
+    room_log: LogLimit,
+    /// Those of this tick, kept for its memory.
+    met: HashSet<u64>,
 }
 
 /// What was observed at a tick.
@@ -80,6 +84,7 @@ struct Seen {
     now: Time,
     late: Span,
     sockets: Vec<SocketSample>,
+    asleep: u64,
     samples: Vec<FlowSample>,
     observations: Vec<FlowObservation>,
     peers: Neighbourhood,
@@ -89,6 +94,8 @@ struct Seen {
 #[derive(Default)]
 struct Glance {
     connections: u32,
+    asleep: u32,
+    bounds_left_out: u32,
     busy: u32,
     peers: u32,
     terminals: u32,
@@ -152,6 +159,8 @@ impl<'a> Agent<'a> {
             late_log: LogLimit::each_minute(),
             trouble_log: LogLimit::each_minute(),
             interface_log: LogLimit::each_minute(),
+            room_log: LogLimit::new(1, Span::MAX),
+            met: HashSet::new(),
         };
         agent.adopt()?;
         let now = clock::monotonic();
@@ -439,7 +448,8 @@ impl<'a> Agent<'a> {
         let peers = self.hearing.neighbourhood(now);
         let samples: Vec<_> = sockets.iter().map(flow_sample).collect();
         let observations = self.governor.observe(now, &samples);
-        Ok(Some(Seen { now, late, sockets, samples, observations, peers }))
+        let asleep = self.tcp.as_ref().map_or(0, |tcp| tcp.asleep());
+        Ok(Some(Seen { now, late, sockets, asleep, samples, observations, peers }))
     }
 
     fn sample(&mut self) -> Result<Option<Vec<SocketSample>>> {
@@ -454,8 +464,8 @@ impl<'a> Agent<'a> {
             })?;
         let mut sockets = tcp.sample()?;
         // A walk over a changing table may return a socket twice. The policy needs each once.
-        let mut met = BTreeSet::new();
-        sockets.retain(|socket| met.insert(socket.cookie));
+        self.met.clear();
+        sockets.retain(|socket| self.met.insert(socket.cookie));
         Ok(Some(sockets))
     }
 
@@ -495,16 +505,16 @@ impl<'a> Agent<'a> {
 
     /// The second half of a tick.
     fn decide(&mut self, seen: Seen) -> Result<()> {
-        let Seen { now, late, sockets, samples, observations, peers } = seen;
-        let turn = self.governor.decide(now, &samples, observations, &peers);
+        let Seen { now, late, sockets, asleep, samples, observations, peers } = seen;
+        let mut turn = self.governor.decide(now, &samples, observations, &peers);
         if let Some(asked) = &mut self.asked {
             asked.on_taken(now, turn.failure.as_deref());
         }
         self.report = turn.report;
         self.glance = Glance::default();
-        let until = self.apply(now, &turn)?;
+        let (until, left_out) = self.apply(now, &sockets, &mut turn)?;
         self.log(now, &sockets, &turn);
-        self.glance = self.glance_at(&sockets, &turn, &peers);
+        self.glance = self.glance_at(&sockets, asleep, &left_out, &turn, &peers);
         let is_watched = self.watch.as_mut().is_some_and(WatchSocket::is_read);
         if self.recorder.is_some() || is_watched {
             let tick = Tick {
@@ -552,14 +562,26 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn glance_at(&self, samples: &[SocketSample], turn: &Turn, peers: &Neighbourhood) -> Glance {
+    /// `left_out`: they have no bound of their own, for lack of room.
+    fn glance_at(
+        &self,
+        samples: &[SocketSample],
+        asleep: u64,
+        left_out: &HashSet<FlowId>,
+        turn: &Turn,
+        peers: &Neighbourhood,
+    ) -> Glance {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let bounds = samples
-            .iter()
-            .zip(&turn.flows)
-            .filter_map(|(sample, flow)| flow.decided.bound.filter(|_| self.mode == Mode::Advise || sample.controlled));
+        let asleep = u32::try_from(asleep).unwrap_or(u32::MAX);
+        let is_bounded = |sample: &SocketSample| {
+            self.mode == Mode::Advise || sample.controlled && !left_out.contains(&FlowId(sample.cookie))
+        };
+        let flows = samples.iter().zip(&turn.flows);
+        let bounds = flows.filter_map(|(sample, flow)| flow.decided.bound.filter(|_| is_bounded(sample)));
         Glance {
-            connections: count(samples.len()),
+            connections: count(samples.len()).saturating_add(asleep),
+            asleep,
+            bounds_left_out: count(left_out.len()),
             busy: count(turn.flows.iter().filter(|flow| flow.seen.busy).count()),
             peers: count(peers.peers().len()),
             terminals: peers.terminals(),
@@ -586,6 +608,8 @@ impl<'a> Agent<'a> {
             peers: glance.peers,
             terminals: glance.terminals,
             connections: glance.connections,
+            asleep: glance.asleep,
+            bounds_left_out: glance.bounds_left_out,
             busy: glance.busy,
             control_since_s: glance.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
             reason: glance.reason.clone().filter(|_| *mode != Mode::Observe),
@@ -643,15 +667,33 @@ impl<'a> Agent<'a> {
         self.config.tick()
     }
 
-    /// In mode control, hands the decision to the kernel with the end of its lease.
-    fn apply(&mut self, now: Time, turn: &Turn) -> Result<Time> {
+    /// In mode control, hands the decision to the kernel. Returns the end of its lease, and the connections that
+    /// got no bound of their own for lack of room.
+    fn apply(&mut self, now: Time, sockets: &[SocketSample], turn: &mut Turn) -> Result<(Time, HashSet<FlowId>)> {
         let lease = self.config.lease();
-        let Some(tcp) = self.tcp.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
+        let Some(tcp) = self.tcp.as_mut().filter(|_| self.mode == Mode::Control) else {
+            return Ok((now, HashSet::new()));
+        };
+        let most = tcp.bounds_most();
+        let idle = sockets.iter().zip(&turn.flows).map(|(socket, flow)| {
+            let idle = if flow.seen.busy { Span::ZERO } else { socket.idle };
+            (FlowId(socket.cookie), idle)
+        });
+        let left_out = make_room(&mut turn.bounds, most, idle);
         let bounds: Vec<(u64, Option<Bound>)> = turn.bounds.iter().map(|(flow, bound)| (flow.0, *bound)).collect();
         let until = clock::monotonic().saturating_add(lease);
         tcp.set_bounds(turn.new_flows, &bounds, lease).doing("cannot hand the bounds to the kernel")?;
+        turn.bounds.extend(left_out.iter().map(|id| (*id, None)));
         self.governor.on_applied(turn);
-        Ok(until)
+        if !left_out.is_empty()
+            && let Some(more) = self.room_log.may_say(now)
+        {
+            warn!(
+                "more connections need a bound of their own than the {most} that can have one: those that are idle for longest \
+                 have that of new connections; `lasthop agent status` counts them{more}"
+            );
+        }
+        Ok((until, left_out.into_iter().collect()))
     }
 
     fn log(&mut self, now: Time, samples: &[SocketSample], turn: &Turn) {
@@ -680,7 +722,7 @@ impl<'a> Agent<'a> {
             cookie: sample.cookie,
             local: sample.local.to_string(),
             remote: sample.remote.to_string(),
-            congestion_control: sample.congestion_control.clone(),
+            congestion_control: sample.congestion_control.to_string(),
             controlled: sample.controlled,
             srtt_us: sample.srtt.map(Span::as_micros),
             min_rtt_us: sample.min_rtt.map(Span::as_micros),

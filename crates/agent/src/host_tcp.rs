@@ -3,6 +3,7 @@
 use crate::config::{Config, Mode};
 use crate::error::Result;
 use crate::interface::Interface;
+use lasthop_kernel::Kernel;
 use lasthop_laws::bound::Bound;
 use lasthop_units::Span;
 
@@ -29,11 +30,21 @@ pub trait HostTcp {
         Ok(false)
     }
 
-    /// All TCP sockets on the managed interface.
+    /// The TCP sockets on the managed interface that are awake.
     ///
     /// # Errors
     /// If they cannot be walked.
     fn sample(&mut self) -> Result<Vec<SocketSample>>;
+
+    /// How many more there were at the last call of [`HostTcp::sample`]: idle ones, which it left out.
+    fn asleep(&self) -> u64 {
+        0
+    }
+
+    /// The most connections with a bound of their own.
+    fn bounds_most(&self) -> usize {
+        Kernel::BOUNDS_MOST
+    }
 
     /// Changes of state since the last call, and how many were lost.
     ///
@@ -41,7 +52,8 @@ pub trait HostTcp {
     /// If they cannot be read.
     fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64>;
 
-    /// Sets or removes bounds, for future connections and for those listed. They hold for `lease` from now.
+    /// Sets or removes bounds, for future connections and for those listed. They hold for `lease` from now. The bounds
+    /// of those not listed end.
     ///
     /// # Errors
     /// If the kernel refuses them.

@@ -15,8 +15,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tracing::{info, warn};
 
+/// Connections without a segment for so long, and without anything to send, are only counted. No policy takes one for
+/// busy or receiving: its patience ends after 20 s. The bound of new connections is theirs.
+const ASLEEP: Span = Span::from_secs(30);
+
 struct KernelTcp {
     kernel: Kernel,
+    asleep: u64,
     /// Refused pacing limits at the last warning.
     unpaced: u64,
     /// Bounding what is received was tried and failed: it was said, and is not tried again.
@@ -71,6 +76,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     }
     let mut tcp = KernelTcp {
         kernel,
+        asleep: 0,
         unpaced: 0,
         receives_unbounded: false,
         missing: Vec::new(),
@@ -178,6 +184,7 @@ fn options(
         only_cgroup: config.cgroup.clone(),
         excluded_cgroups: config.excluded_cgroups.clone(),
         leave: config.leave.clone(),
+        asleep: ASLEEP,
         ..Options::new(interface.index, mode)?
     })
 }
@@ -216,7 +223,13 @@ impl HostTcp for KernelTcp {
     }
 
     fn sample(&mut self) -> Result<Vec<SocketSample>> {
-        Ok(self.kernel.sample()?)
+        let lasthop_kernel::Observed { sockets, asleep } = self.kernel.observe()?;
+        self.asleep = asleep;
+        Ok(sockets)
+    }
+
+    fn asleep(&self) -> u64 {
+        self.asleep
     }
 
     fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64> {

@@ -81,6 +81,7 @@ mod program;
 pub mod record;
 mod recorder;
 mod reload;
+mod room;
 mod sockets;
 pub mod status;
 pub mod watch;

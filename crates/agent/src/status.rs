@@ -60,6 +60,12 @@ pub struct Status {
     pub terminals: u32,
     /// TCP connections on the interface.
     pub connections: u32,
+    /// Of those, the ones that are only counted: they have nothing to send, and have neither sent nor received for 30 s.
+    #[serde(default)]
+    pub asleep: u32,
+    /// Connections that have the bound of new ones, because more need one of their own than the kernel holds.
+    #[serde(default)]
+    pub bounds_left_out: u32,
     /// Connections that are sending.
     pub busy: u32,
     /// Time since connections came under control, in s; in mode advise: would have come. `None`: none is.
@@ -135,7 +141,16 @@ impl Status {
             None => String::new(),
         };
         let would = if self.mode == Mode::Advise { "would be " } else { "" };
-        format!("{rate}; {} of {} connections {would}bounded{windows}{paces}", self.bounded, self.connections)
+        let asleep = match self.asleep {
+            0 => String::new(),
+            asleep => format!(" ({asleep} idle)"),
+        };
+        let left_out = match self.bounds_left_out {
+            0 => String::new(),
+            left_out => format!(", {left_out} without one of their own, for lack of room"),
+        };
+        let Self { bounded, connections, .. } = self;
+        format!("{rate}; {bounded} of {connections} connections{asleep} {would}bounded{windows}{paces}{left_out}")
     }
 
     fn gain(&self) -> String {
@@ -347,6 +362,8 @@ mod tests {
             peers: 3,
             terminals: 4,
             connections: 5,
+            asleep: 0,
+            bounds_left_out: 0,
             busy: 2,
             control_since_s: Some(125.4),
             reason: Some("all agree".to_owned()),
@@ -368,6 +385,15 @@ mod tests {
   rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s
   gain     2.40 Mb/s now, 2.00 Mb/s while free: +20 %";
         assert_eq!(status().to_string(), expected);
+    }
+
+    #[test]
+    fn connections_that_are_only_counted_or_have_no_room_are_told() {
+        let crowded =
+            Status { connections: 100_000, asleep: 30_000, bounds_left_out: 4464, bounded: 65_536, ..status() };
+        let expected = "; 65536 of 100000 connections (30000 idle) bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s, \
+                        4464 without one of their own, for lack of room";
+        assert!(crowded.to_string().contains(expected), "{crowded}");
     }
 
     #[test]

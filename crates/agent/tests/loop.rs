@@ -5,7 +5,7 @@ mod common;
 
 use common::{Running, fake, sample, wait_for};
 use lasthop_agent::Mode;
-use lasthop_agent::host_tcp::{CongestionState, StateChange};
+use lasthop_agent::host_tcp::{CongestionState, SocketSample, StateChange};
 use lasthop_agent::record::Event;
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Span, Time};
@@ -157,6 +157,34 @@ fn a_connection_that_takes_another_control_loses_its_bound() {
     let fake = fake.lock().expect("the agent is gone");
     let taken_away = fake.bounds.iter().filter(|applied| applied.flows == [(7, None)]).count();
     assert_eq!(taken_away, 1);
+}
+
+#[test]
+fn without_room_for_all_the_connections_that_are_idle_for_longest_have_no_bound_of_their_own() {
+    let idle = |cookie, seconds| SocketSample {
+        idle: Span::from_secs(seconds),
+        in_flight_segments: 0,
+        ..sample(cookie, 100, 100)
+    };
+    // The first one sends, and waits for an ACK.
+    let waits = SocketSample { idle: Span::from_secs(29), srtt: Some(Span::from_secs(29)), ..sample(1, 100, 100) };
+    let fake = fake(vec![waits, idle(2, 20), idle(3, 4), idle(4, 28)]);
+    (fake.lock().expect("no panic").room, fake.lock().expect("no panic").asleep) = (Some(2), 70_000);
+    let agent = Running::start(config("lo", "fixed"), fake.clone());
+    let tick = agent.wait_for_tick("a tick", |_| true);
+    let bound = Some(Bound::at_most(64));
+    let own = |tick: &lasthop_agent::record::Tick| tick.flows.iter().map(|flow| flow.bound).collect::<Vec<_>>();
+    assert_eq!(own(&tick), [bound, None, bound, None]);
+    let status = agent.status();
+    assert_eq!((status.connections, status.asleep, status.bounded, status.bounds_left_out), (70_004, 70_000, 2, 2));
+    fake.lock().expect("no panic").samples[1].idle = Span::ZERO;
+    agent.wait_for_tick("another one's turn", |tick| own(tick) == [bound, bound, None, None]);
+    fake.lock().expect("no panic").room = None;
+    agent.wait_for_tick("room for all", |tick| own(tick) == [bound; 4]);
+    wait_for("a status", || (agent.status().bounds_left_out == 0).then_some(()));
+    agent.stop().0.expect("a clean stop");
+    let fake = fake.lock().expect("the agent is gone");
+    assert_eq!(fake.bounds[0].flows, [(1, bound), (3, bound)]);
 }
 
 #[test]

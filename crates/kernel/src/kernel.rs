@@ -7,8 +7,8 @@ use crate::mode::Mode;
 use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
 use crate::probe::{self, Feature};
-use crate::sample::{self, SocketSample, StateChange};
-use lasthop_laws::bound::{Bound, LeasedBound};
+use crate::sample::{self, Reader, SocketSample, StateChange};
+use lasthop_laws::bound::Bound;
 use lasthop_units::{Span, Time};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, RingBufferBuilder};
 use std::collections::{BTreeMap, HashMap};
@@ -38,6 +38,9 @@ pub struct Options {
     pub leave: Vec<String>,
     /// The mode.
     pub mode: Mode,
+    /// [`Kernel::observe`] only counts sockets that have nothing to send and have neither sent nor
+    /// received for longer than this, in whole milliseconds; [`Span::ZERO`]: it tells all.
+    pub asleep: Span,
     /// Imitates a kernel before 6.10, which passes neither the ACK nor its flags to a congestion control. For tests.
     pub derive_flags: bool,
 }
@@ -62,6 +65,7 @@ impl Options {
             excluded_cgroups: Vec::new(),
             leave: Vec::new(),
             mode,
+            asleep: Span::ZERO,
             derive_flags: false,
         })
     }
@@ -124,6 +128,15 @@ pub struct Cgroups {
     pub missing: Vec<PathBuf>,
 }
 
+/// The result of [`Kernel::observe`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// The sockets that are awake.
+    pub sockets: Vec<SocketSample>,
+    /// How many more are asleep: [`Options::asleep`].
+    pub asleep: u64,
+}
+
 /// The loaded programs. Dropping it is [`Kernel::release`] with errors ignored.
 pub struct Kernel {
     name: String,
@@ -137,7 +150,13 @@ pub struct Kernel {
     /// The programs' settings for both, as cgroup ids.
     cgroups: BTreeMap<u64, u8>,
     told_lost: u64,
+    /// The changes of state that were counted when the ring was last read.
+    told_changes: u64,
     last_counts: Counts,
+    /// The sockets at the last look, awake and asleep.
+    known: [usize; 2],
+    /// When a walk must look for sockets that have no mark.
+    mark_at_ns: u64,
     // Last: everything above refers to it.
     object: Object,
 }
@@ -149,6 +168,9 @@ struct Links {
     new_clamps: Option<clamp::Attachment>,
     guard: Option<clamp::Guard>,
     sample: Option<Link>,
+    look_at_all: Option<Link>,
+    look_at_seen: Option<Link>,
+    established: Option<Link>,
     adopt: Option<Link>,
     release: Option<Link>,
     state_changes: Option<Link>,
@@ -156,14 +178,33 @@ struct Links {
     control: Option<Link>,
 }
 
-/// The flows with an entry of their own, and the end of its lease.
+/// What the programs were told.
 #[derive(Default)]
 struct Bounds {
     control: Control,
-    lapse_ns: HashMap<Cookie, u64>,
+    own: HashMap<Cookie, Own>,
+    /// Counts the calls of [`Kernel::set_bounds`].
+    call: u64,
 }
 
+/// A flow with an entry of its own.
+struct Own {
+    /// `None`: the kernel did not take it, and what it has is unknown.
+    bound: Option<Bound>,
+    /// The latest call that listed it.
+    call: u64,
+}
+
+/// After so long a walk looks at all connections for those that have come to the interface by a change of their route.
+const MARK_AGAIN: Span = Span::from_secs(12);
+/// The walk of marked sockets begins anew after each 32 KiB of records, and then skips those already told, up to all of
+/// a processor's. Beyond this product of records and sockets, the walk of all connections is the cheaper one.
+const MARKED_MOST: usize = 100_000_000;
+
 impl Kernel {
+    /// The most flows with a bound of their own.
+    pub const BOUNDS_MOST: usize = layout::LH_BOUNDS_MAX as usize;
+
     /// Loads and attaches the programs of the mode. New connections are adopted from then on.
     ///
     /// # Errors
@@ -183,6 +224,7 @@ impl Kernel {
             interface_index: options.interface_index,
             clamp: u32::from(options.mode == Mode::Clamp),
             derive_flags: u32::from(options.derive_flags),
+            asleep_ms: u32::try_from(options.asleep.as_millis()).unwrap_or(u32::MAX),
             ..Settings::default()
         };
         let variant = Variant::of(&kernel);
@@ -214,7 +256,10 @@ impl Kernel {
             excluded_cgroups: options.excluded_cgroups.clone(),
             cgroups: BTreeMap::new(),
             told_lost: 0,
+            told_changes: 0,
             last_counts: Counts::default(),
+            known: [0; 2],
+            mark_at_ns: 0,
             object,
         };
         for key in &leave {
@@ -229,6 +274,14 @@ impl Kernel {
     fn attach(&mut self, options: &Options, variant: Variant) -> Result<(), Error> {
         let iterator = |name| object::program(&self.object, name).attach().map_err(Error::attach("iter/tcp"));
         self.links.sample = Some(iterator("sample")?);
+        self.links.look_at_all = Some(iterator("look_at_all")?);
+        if variant.marks {
+            let program = object::program(&self.object, "on_established");
+            self.links.established = Some(program.attach().map_err(Error::attach("tp_btf/inet_sock_set_state"))?);
+            let map = object::map(&self.object, object::SEEN);
+            let walk = object::program(&self.object, "look_at_seen").attach_iter(map.as_fd());
+            self.links.look_at_seen = Some(walk.map_err(Error::attach("iter/bpf_sk_storage_map"))?);
+        }
         if variant.state_changes {
             let program = object::program(&self.object, "on_state_change");
             self.links.state_changes = Some(program.attach().map_err(Error::attach("tp_btf/tcp_cong_state_set"))?);
@@ -276,6 +329,9 @@ impl Kernel {
     /// If the kernel cannot be asked to walk its sockets.
     pub fn adopt(&mut self) -> Result<Adopted, Error> {
         let done = self.walk(|links| links.adopt.as_ref())?;
+        if self.links.adopt.is_some() {
+            self.mark_at_ns = monotonic_ns().saturating_add(MARK_AGAIN.as_nanos());
+        }
         Ok(Adopted {
             adopted: done.walk_adopted,
             already: done.walk_already,
@@ -326,8 +382,36 @@ impl Kernel {
     /// If the kernel cannot be asked to walk its sockets.
     pub fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
         let Some(link) = &self.links.sample else { return Ok(Vec::new()) };
-        let bytes = self.namespace.within(|| object::read_all(link));
-        Ok(sample::samples(&bytes.and_then(|bytes| bytes).map_err(Error::exchange_io("walking the sockets"))?))
+        self.namespace.within(|| read(link, 0)).and_then(|read| read).map_err(Error::exchange_io("walking the sockets"))
+    }
+
+    /// The same, cheaper: without the sockets that are asleep ([`Options::asleep`]) and without bounds. It looks only at
+    /// the sockets known so far, and every 12 s at all, unless [`Kernel::adopt`] does that. So a connection is missing
+    /// until its handshake is complete, and for some seconds after a change of its route that leads it to the interface.
+    /// A socket may be told twice.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked to walk its sockets.
+    pub fn observe(&mut self) -> Result<Observed, Error> {
+        let [awake, asleep] = self.known;
+        let before = self.counts()?.walk_asleep;
+        let now_ns = monotonic_ns();
+        let is_cheaper = awake.saturating_mul(awake + asleep) <= MARKED_MOST && now_ns < self.mark_at_ns;
+        let Links { look_at_all, look_at_seen, adopt, .. } = &self.links;
+        let sockets = match (look_at_seen, look_at_all) {
+            (Some(seen), _) if is_cheaper => read(seen, awake),
+            (_, Some(all)) => {
+                if adopt.is_none() {
+                    self.mark_at_ns = now_ns.saturating_add(MARK_AGAIN.as_nanos());
+                }
+                self.namespace.within(|| read(all, awake)).and_then(|read| read)
+            }
+            _ => Ok(Vec::new()),
+        };
+        let sockets = sockets.map_err(Error::exchange_io("walking the sockets"))?;
+        let asleep = self.counts()?.walk_asleep - before;
+        self.known = [sockets.len(), usize::try_from(asleep).unwrap_or(usize::MAX)];
+        Ok(Observed { sockets, asleep })
     }
 
     /// Hands every change of state since the previous call to `f`, oldest first. Returns how many more were lost for
@@ -336,9 +420,11 @@ impl Kernel {
     /// # Errors
     /// If the ring cannot be read.
     pub fn poll_state_changes(&mut self, mut f: impl FnMut(StateChange)) -> Result<u64, Error> {
-        if self.links.state_changes.is_none() {
+        let counts = self.counts()?;
+        if counts.state_changes == self.told_changes {
             return Ok(0);
         }
+        self.told_changes = counts.state_changes;
         let changes = object::map(&self.object, "state_changes");
         let take = |bytes: &[u8]| {
             if let Some(change) = sample::state_change(bytes) {
@@ -359,13 +445,13 @@ impl Kernel {
     /// [`Mode::Clamp`] a lower bound has no effect, and a pacing rate is at most 34 Gb/s. A connection's first ten
     /// segments are not paced. What is received is bounded from the call of [`Kernel::bound_received`] on.
     ///
-    /// `flows` lists the flows with an entry of their own: `None` exempts a flow from the default. All others, and
-    /// those opened before the next call, get `new_flows`. An entry that is not renewed stays until its lease ends;
-    /// then the default applies. Does nothing in [`Mode::Observe`].
+    /// `flows` lists the flows with an entry of their own: `None` exempts a flow from the default. All others, and those
+    /// opened before the next call, get `new_flows`. A flow that is no longer listed loses its entry. Only entries that
+    /// differ from those of the last call are written; the lease is one for all. Does nothing in [`Mode::Observe`].
     ///
     /// # Errors
-    /// If more than 65,536 flows have a bound of their own, or the kernel refuses. With too many flows, the first get
-    /// their bounds and the default is set.
+    /// If more than [`Kernel::BOUNDS_MOST`] flows have a bound of their own: the first get theirs, and the default is
+    /// set. If the kernel refuses: then nothing is renewed, and all lapse with their lease.
     pub fn set_bounds(
         &mut self,
         new_flows: Option<Bound>,
@@ -377,8 +463,7 @@ impl Kernel {
         }
         let now = Time::from_nanos(monotonic_ns());
         let limit = |bound: Option<Bound>| bound.unwrap_or_default().leased(now, lease);
-        let entries = flows.iter().map(|&(cookie, bound)| (cookie, limit(bound)));
-        let written = self.write_flows(entries, now.as_nanos());
+        let refused = self.write_flows(flows)?;
 
         let control = &mut self.bounds.control;
         let next = control.generation.checked_add(1).unwrap_or(2);
@@ -388,7 +473,11 @@ impl Kernel {
         object::write(&map, control).map_err(Error::exchange("setting the default bound"))?;
         control.generation = next;
         object::write(&map, control).map_err(Error::exchange("setting the default bound"))?;
-        written
+        if refused > 0 {
+            let reason = format!("{refused} flows beyond the {} that can have a bound of their own", Self::BOUNDS_MOST);
+            return Err(Error::TooMuch { what: "bounds", reason });
+        }
+        Ok(())
     }
 
     /// Has [`Bound::max_receive_bytes`] limit the windows that the sockets advertise, from the second segment on that a
@@ -413,47 +502,58 @@ impl Kernel {
         Ok(())
     }
 
-    fn write_flows(&mut self, entries: impl Iterator<Item = (Cookie, LeasedBound)>, now_ns: u64) -> Result<(), Error> {
+    /// Makes the kernel's entries those of `flows`. Returns how many more there are than fit.
+    fn write_flows(&mut self, flows: &[(Cookie, Option<Bound>)]) -> Result<usize, Error> {
         let map = object::map(&self.object, "bounds");
-        let lapse_ns = &mut self.bounds.lapse_ns;
-        let (mut keys, mut values) = (Vec::new(), Vec::new());
-        let mut refused = 0;
-        // Remove lapsed entries first, to make room.
-        let mut lapsed = Vec::new();
-        lapse_ns.retain(|cookie, &mut lapses| {
-            if lapses <= now_ns {
-                lapsed.extend_from_slice(&cookie.to_ne_bytes());
-            }
-            lapses > now_ns
-        });
-        for key in lapsed.chunks_exact(size_of::<Cookie>()) {
-            match map.delete(key) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(Error::exchange("removing lapsed bounds")(error));
+        let Bounds { own, call, .. } = &mut self.bounds;
+        *call += 1;
+        let mut listed = 0;
+        let mut changed = Vec::new();
+        let mut new = Vec::new();
+        for &(cookie, bound) in flows {
+            let bound = bound.unwrap_or_default();
+            match own.get_mut(&cookie) {
+                Some(entry) => {
+                    listed += usize::from(entry.call != *call);
+                    entry.call = *call;
+                    if entry.bound.replace(bound) != Some(bound) {
+                        changed.push((cookie, bound));
+                    }
                 }
-                _ => {}
+                None => new.push((cookie, bound)),
             }
         }
-        for (cookie, limit) in entries {
-            if lapse_ns.len() >= layout::LH_BOUNDS_MAX as usize && !lapse_ns.contains_key(&cookie) {
-                refused += 1;
-                continue;
+        // First, to make room.
+        if listed < own.len() {
+            let gone: Vec<Cookie> = own.iter().filter(|(_, entry)| entry.call != *call).map(|(id, _)| *id).collect();
+            for cookie in gone {
+                match map.delete(&cookie.to_ne_bytes()) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        forget(own, &changed);
+                        return Err(Error::exchange("removing the bounds of flows")(error));
+                    }
+                    _ => own.remove(&cookie),
+                };
             }
-            lapse_ns.insert(cookie, limit.expires().as_nanos());
+        }
+        let refused = new.len().saturating_sub(Self::BOUNDS_MOST - own.len());
+        new.truncate(new.len() - refused);
+        own.extend(new.iter().map(|&(cookie, bound)| (cookie, Own { bound: Some(bound), call: *call })));
+        changed.extend(new);
+        if changed.is_empty() {
+            return Ok(refused);
+        }
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for (cookie, bound) in &changed {
             keys.extend_from_slice(&cookie.to_ne_bytes());
-            values.extend_from_slice(limit.as_bytes());
+            values.extend_from_slice(bound.leased(Time::ZERO, Span::ZERO).as_bytes());
         }
-        let count = (keys.len() / size_of::<Cookie>()) as u32;
-        if count > 0 {
-            map.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY)
-                .map_err(Error::exchange("setting the bounds of the flows"))?;
+        let count = u32::try_from(changed.len()).unwrap_or(u32::MAX);
+        if let Err(error) = map.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY) {
+            forget(own, &changed);
+            return Err(Error::exchange("setting the bounds of the flows")(error));
         }
-        if refused > 0 {
-            let reason =
-                format!("{refused} flows beyond the {} that can have a bound of their own", layout::LH_BOUNDS_MAX);
-            return Err(Error::TooMuch { what: "bounds", reason });
-        }
-        Ok(())
+        Ok(refused)
     }
 
     /// Gives every socket its own congestion control back and unloads everything. A second call does nothing.
@@ -467,8 +567,12 @@ impl Kernel {
         self.links.new_clamps = None;
         let done = self.walk(|links| links.release.as_ref());
         // Unregister last: until here sockets could return to a registered control.
-        let Links { sample, adopt, release, state_changes, leaving_packets, control, .. } = &mut self.links;
-        for link in [sample, adopt, release, state_changes, leaving_packets, control] {
+        let Links { sample, look_at_all, look_at_seen, established, adopt, release, .. } = &mut self.links;
+        for link in [sample, look_at_all, look_at_seen, established, adopt, release] {
+            *link = None;
+        }
+        let Links { state_changes, leaving_packets, control, .. } = &mut self.links;
+        for link in [state_changes, leaving_packets, control] {
             *link = None;
         }
         self.links.guard = None;
@@ -525,6 +629,23 @@ impl Drop for Kernel {
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernel").field("name", &self.name).field("mode", &self.mode).finish_non_exhaustive()
+    }
+}
+
+/// The sockets that an iterator tells: some `expected`.
+fn read(link: &Link, expected: usize) -> std::io::Result<Vec<SocketSample>> {
+    let mut reader = Reader::default();
+    reader.samples.reserve(expected);
+    object::read_each(link, Reader::BYTES, |bytes| reader.read(bytes))?;
+    Ok(reader.samples)
+}
+
+/// The kernel has not taken these entries: the next call writes them again.
+fn forget(own: &mut HashMap<Cookie, Own>, entries: &[(Cookie, Bound)]) {
+    for (cookie, _) in entries {
+        if let Some(entry) = own.get_mut(cookie) {
+            entry.bound = None;
+        }
     }
 }
 

@@ -35,7 +35,7 @@ mod sample;
 mod tcp_info;
 
 pub use error::Error;
-pub use kernel::{Adopted, Cgroups, Cookie, Counters, Kernel, Options, Released};
+pub use kernel::{Adopted, Cgroups, Cookie, Counters, Kernel, Observed, Options, Released};
 pub use mode::Mode;
 pub use probe::{Feature, Outcome, Support, probe, room_for_agents, sees_cgroups};
 pub use sample::{CongestionState, SocketSample, StateChange};

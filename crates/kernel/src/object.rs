@@ -24,6 +24,8 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o")
 /// The map of our `struct tcp_congestion_ops`.
 pub(crate) const CONTROL_OPS: &str = "lasthop";
 
+/// The map that marks the sockets of our interface.
+pub(crate) const SEEN: &str = "seen";
 /// The map of each socket's former control.
 pub(crate) const FORMER: &str = "former";
 /// The program that lowers the window of segments that leave.
@@ -42,6 +44,8 @@ pub(crate) struct Variant {
     pub(crate) cgroups_told: bool,
     /// A program can be attached where packets leave, by a link (since 6.6).
     pub(crate) packets_seen: bool,
+    /// New connections are reported (`inet_sock_set_state`), and sockets with our mark can be walked (since 5.9).
+    pub(crate) marks: bool,
     /// A transmission with nothing in flight is an event by itself, `cwnd_event_tx_start` (seen in 7.2).
     pub(crate) start_told: bool,
 }
@@ -56,7 +60,10 @@ impl Variant {
         let flags_told = cong_control_arguments(kernel) != Some(2);
         let packets_seen = kernel.type_by_name::<Struct<'_>>("tcx_link").is_some();
         let start_told = control_member(kernel, "cwnd_event_tx_start").is_some();
-        Self { state_changes: state_changes.is_some(), flags_told, cgroups_told, packets_seen, start_told }
+        let opened = kernel.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>("btf_trace_inet_sock_set_state");
+        let walked = kernel.type_by_name::<Struct<'_>>("bpf_iter__bpf_sk_storage_map");
+        let marks = opened.is_some() && walked.is_some();
+        Self { state_changes: state_changes.is_some(), flags_told, cgroups_told, packets_seen, marks, start_told }
     }
 }
 
@@ -77,8 +84,9 @@ fn control_member(kernel: &Btf<'_>, name: &str) -> Option<TypeId> {
 fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
     let control = mode == Mode::Control;
     match program {
-        "sample" => true,
+        "sample" | "look_at_all" => true,
         "on_state_change" => variant.state_changes,
+        "look_at_seen" | "on_established" => variant.marks,
         "adopt_new" | "adopt_existing" | "release_existing" => control,
         BOUND_RECEIVED => variant.packets_seen && matches!(mode, Mode::Control | Mode::Clamp),
         "clamp_new" | "clamp_existing" | UNCLAMP => mode == Mode::Clamp,
@@ -108,8 +116,14 @@ pub(crate) fn attempt(mode: Mode, variant: Variant, cgroup: &Path) -> Result<(),
 
 /// Loads only the walk that removes clamps, for the sockets in another loader's `former` map.
 pub(crate) fn load_unclamp(former: BorrowedFd<'_>) -> libbpf_rs::Result<Object> {
-    let variant =
-        Variant { state_changes: false, flags_told: true, cgroups_told: true, packets_seen: false, start_told: false };
+    let variant = Variant {
+        state_changes: false,
+        flags_told: true,
+        cgroups_told: true,
+        packets_seen: false,
+        marks: false,
+        start_told: false,
+    };
     let mut object = configure(Mode::Clamp, variant, &Settings::default())?;
     for mut program in object.progs_mut() {
         let wanted = program.name() == UNCLAMP;
@@ -185,9 +199,30 @@ pub(crate) fn unloaded(program: &mut OpenProgramMut<'_>) -> usize {
 /// The whole output of an iterator, in the calling thread's network namespace.
 pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
     let mut iterator = Iter::new(link).map_err(|error| io_error(&error))?;
-    let mut bytes = Vec::with_capacity(1 << 16);
+    let mut bytes = Vec::new();
     iterator.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Hands the output of an iterator, in the calling thread's network namespace, to `each` in pieces of `piece` bytes.
+pub(crate) fn read_each(link: &Link, piece: usize, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut iterator = Iter::new(link).map_err(|error| io_error(&error))?;
+    // The kernel's buffer has eight pages.
+    let mut bytes = vec![0; 1 << 16];
+    let mut kept = 0;
+    loop {
+        match iterator.read(&mut bytes[kept..]) {
+            Ok(0) => return Ok(()),
+            Ok(read) => {
+                let end = kept + read;
+                bytes[..end].chunks_exact(piece).for_each(&mut each);
+                kept = end % piece;
+                bytes.copy_within(end - kept..end, 0);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Attaches a program to the packets that leave by an interface of the calling thread's network namespace.

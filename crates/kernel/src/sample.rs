@@ -1,9 +1,10 @@
 //! The kernel's data on its sockets.
 
-use crate::layout::{self, Change, Endpoints, Record};
+use crate::layout::{self, Change, Endpoints, Name, Record};
 use lasthop_laws::Bound;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 const AF_INET: u16 = 2;
 /// include/net/tcp.h: `TCP_INFINITE_SSTHRESH`.
@@ -37,7 +38,7 @@ pub struct SocketSample {
     /// The interface that its packets leave by.
     pub interface_index: u32,
     /// The name of its congestion control.
-    pub congestion_control: String,
+    pub congestion_control: Arc<str>,
     /// Whether this loader controls it.
     pub controlled: bool,
     /// The congestion window.
@@ -119,9 +120,27 @@ impl CongestionState {
     }
 }
 
-/// Every record in the output of an iterator.
-pub(crate) fn samples(bytes: &[u8]) -> Vec<SocketSample> {
-    bytes.chunks_exact(size_of::<Record>()).filter_map(layout::first).map(sample).collect()
+/// Reads the records of an iterator.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    pub(crate) samples: Vec<SocketSample>,
+    /// The name of the latest record: most sockets have the same.
+    name: Option<(Name, Arc<str>)>,
+}
+
+impl Reader {
+    /// The length of a record.
+    pub(crate) const BYTES: usize = size_of::<Record>();
+
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        let Some(record) = layout::first::<Record>(bytes) else { return };
+        let name = match &self.name {
+            Some((padded, name)) if *padded == record.control => Arc::clone(name),
+            _ => Arc::from(layout::unpadded_name(&record.control)),
+        };
+        self.name = Some((record.control, Arc::clone(&name)));
+        self.samples.push(sample(record, name));
+    }
 }
 
 pub(crate) fn state_change(bytes: &[u8]) -> Option<StateChange> {
@@ -136,7 +155,7 @@ pub(crate) fn state_change(bytes: &[u8]) -> Option<StateChange> {
     })
 }
 
-fn sample(record: Record) -> SocketSample {
+fn sample(record: Record, congestion_control: Arc<str>) -> SocketSample {
     let bound = Bound {
         min_segments: record.bound_min_segments,
         max_segments: record.bound_max_segments,
@@ -149,7 +168,7 @@ fn sample(record: Record) -> SocketSample {
         local: record.ends.local(),
         remote: record.ends.remote(),
         interface_index: record.interface_index,
-        congestion_control: layout::unpadded_name(&record.control),
+        congestion_control,
         controlled: record.controlled != 0,
         cwnd_segments: record.cwnd_segments,
         ssthresh_segments: ssthresh(record.ssthresh_segments),

@@ -4,7 +4,7 @@
 mod support;
 
 use lasthop_kernel::{CongestionState, Kernel, SocketSample};
-use lasthop_units::Span;
+use lasthop_units::{Span, Time};
 use std::time::{Duration, Instant};
 use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, throughout};
 
@@ -190,16 +190,34 @@ fn lapses_and_grows_slowly() -> Result<(), &'static str> {
 }
 
 #[test]
-fn an_entry_that_is_not_renewed_falls_back_to_the_default() {
+fn a_flow_that_is_no_longer_listed_falls_back_to_the_default() {
     needs_root!();
     let net = Net::bottleneck(50, 100_000);
     let mut kernel = load(&net);
     let flow = Flow::start(&net.a, &net.b, B4);
-    kernel.set_bounds(bound(0, 8), &[(flow.cookie(), bound(0, 20))], Span::from_millis(200)).expect("bounds");
-    eventually("the default", || {
-        kernel.set_bounds(bound(0, 8), &[], LONG).expect("bounds");
-        window(&mut kernel, &flow) <= 8 && kernel.sample().expect("a walk")[0].bound == bound(0, 8)
-    });
+    kernel.set_bounds(bound(0, 8), &[(flow.cookie(), bound(0, 20))], LONG).expect("bounds");
+    assert_eq!(sample(&mut kernel, &flow).bound, bound(0, 20));
+    eventually("its own", || window(&mut kernel, &flow) > 8);
+    kernel.set_bounds(bound(0, 8), &[], LONG).expect("bounds");
+    assert_eq!(sample(&mut kernel, &flow).bound, bound(0, 8));
+    eventually("the default", || window(&mut kernel, &flow) <= 8);
+}
+
+#[test]
+fn the_lease_of_a_bound_that_does_not_change_is_renewed_and_lapses_with_the_others() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load(&net);
+    let flow = Flow::start(&net.a, &net.b, B4);
+    let own = [(flow.cookie(), bound(0, 20))];
+    kernel.set_bounds(None, &own, Span::from_millis(100)).expect("bounds");
+    std::thread::sleep(Duration::from_millis(101));
+    assert_eq!(sample(&mut kernel, &flow).bound, None);
+    kernel.set_bounds(None, &own, LONG).expect("bounds");
+    assert_eq!(sample(&mut kernel, &flow).bound, bound(0, 20));
+    assert!(sample(&mut kernel, &flow).bound_until > Some(Time::from_nanos(LONG.as_nanos())));
+    kernel.set_bounds(None, &own, Span::ZERO).expect("bounds");
+    assert_eq!(sample(&mut kernel, &flow).bound, None);
 }
 
 #[test]
@@ -208,9 +226,8 @@ fn sixty_five_thousand_flows_can_have_bounds_and_one_more_is_refused_by_name() {
     let net = Net::direct();
     let mut kernel = load(&net);
     let flows: Vec<_> = (1..=65_537).map(|cookie| (cookie, bound(1, 2))).collect();
-    kernel.set_bounds(None, &flows[..65_536], Span::from_millis(1)).expect("as many as fit");
-    std::thread::sleep(Duration::from_millis(2));
-    // the lapsed ones make room
+    kernel.set_bounds(None, &flows[..65_536], LONG).expect("as many as fit");
+    // those no longer listed make room
     kernel.set_bounds(None, &flows[1..], LONG).expect("as many others");
     let error = kernel.set_bounds(None, &flows, LONG).expect_err("one too many");
     assert!(error.to_string().contains("1 flows beyond the 65536"), "{error}");

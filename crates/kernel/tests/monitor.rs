@@ -4,6 +4,7 @@
 mod support;
 
 use lasthop_kernel::{CongestionState, Kernel, Mode, Options};
+use lasthop_units::Span;
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -26,7 +27,7 @@ fn a_sample_says_what_tcp_info_says() {
                 let samples = kernel.sample().expect("a walk");
                 let after = flow.info();
                 let sample = samples.iter().find(|sample| sample.cookie == cookie).expect("the flow is there");
-                assert_eq!(sample.congestion_control, flow.control());
+                assert_eq!(*sample.congestion_control, *flow.control());
                 assert_eq!(sample.controlled, mode == Mode::Control);
                 assert_eq!(sample.local, flow.sender.local_addr().expect("bound"));
                 assert_eq!(sample.remote, flow.sender.peer_addr().expect("connected"));
@@ -148,6 +149,65 @@ fn a_thousand_sockets_are_told_once_each() {
     let told: HashSet<_> = samples.iter().map(|sample| sample.cookie).collect();
     assert_eq!((samples.len(), told.len()), (1000, 1000));
     assert!(flows.iter().all(|flow| told.contains(&flow.cookie())));
+}
+
+#[test]
+fn a_look_at_known_sockets_tells_those_that_were_open_and_those_opened_since() {
+    needs_root!();
+    for mode in [Mode::Control, Mode::Observe] {
+        let net = Net::direct();
+        let before = Flow::idle(&net.a, &net.b, B4);
+        let mut kernel = load_with(&net, mode, |_| {});
+        assert_eq!(kernel.adopt().expect("a walk").adopted, u64::from(mode == Mode::Control));
+        let mut told = || {
+            let observed = kernel.observe().expect("a walk");
+            assert_eq!(observed.asleep, 0);
+            observed.sockets.iter().map(|sample| sample.cookie).collect::<HashSet<_>>()
+        };
+        let mut ours = HashSet::from([before.cookie()]);
+        assert_eq!(told(), ours);
+        let opened = [Flow::idle(&net.a, &net.b, B4), Flow::idle(&net.a, &net.b, B6)];
+        let accepted = [Flow::idle(&net.b, &net.a, A4), Flow::idle(&net.b, &net.a, A6)];
+        let _loopback = Flow::idle(&net.a, &net.a, "127.0.0.1");
+        ours.extend(opened.iter().map(Flow::cookie));
+        ours.extend(accepted.iter().map(|flow| support::cookie(&flow.receiver)));
+        eventually("all five, and no others", || told() == ours);
+        ours.remove(&before.cookie());
+        drop(before);
+        eventually("the others", || told() == ours);
+    }
+}
+
+#[test]
+fn an_idle_socket_falls_asleep_and_wakes_when_it_is_used() {
+    needs_root!();
+    for mode in [Mode::Control, Mode::Observe] {
+        let net = Net::direct();
+        let mut kernel = load_with(&net, mode, |options| options.asleep = Span::from_millis(300));
+        kernel.adopt().expect("a walk");
+        let flows: Vec<_> = (0..9).map(|_| Flow::idle(&net.a, &net.b, B4)).collect();
+        let asleep = |kernel: &mut Kernel| {
+            let observed = kernel.observe().expect("a walk");
+            assert_eq!(observed.sockets.len() as u64 + observed.asleep, 9);
+            observed.asleep
+        };
+        eventually("all asleep", || asleep(&mut kernel) == 9);
+        assert_eq!(kernel.sample().expect("a walk").len(), 9);
+        (&*flows[3].sender).write_all(b"hello").expect("written");
+        eventually("one awake", || asleep(&mut kernel) == 8);
+        eventually("all asleep again", || asleep(&mut kernel) == 9);
+        let mut heard = [0; 5];
+        (&*flows[3].receiver).read_exact(&mut heard).expect("read");
+        (&*flows[5].receiver).write_all(b"hello").expect("written");
+        eventually("one that receives awake", || asleep(&mut kernel) == 8);
+        // What is sent and not acknowledged keeps a socket awake for ever.
+        net.b.run(|| run("ip link set b0 down"));
+        (&*flows[7].sender).write_all(b"hello").expect("written");
+        eventually("one that waits", || {
+            let observed = kernel.observe().expect("a walk");
+            observed.asleep == 8 && observed.sockets[0].idle >= Span::from_millis(301)
+        });
+    }
 }
 
 #[test]

@@ -96,6 +96,8 @@ pub struct Governor {
     policy: Box<dyn Policy + Send>,
     applies: bool,
     flows: BTreeMap<FlowId, Flow>,
+    /// Counts the calls of [`Governor::observe`].
+    observed: u64,
     counts: Counts,
 }
 
@@ -110,13 +112,15 @@ struct Flow {
     /// The kind of reason for the last limits; `None`: no limits.
     kind: Option<&'static str>,
     enabled: bool,
+    /// The latest observation of it.
+    observed: u64,
 }
 
 impl Governor {
     /// Runs `policy` at each tick. If `applies` is false its decisions are advice, which TCP does not get and peers do
     /// not hear.
     pub fn new(policy: Box<dyn Policy + Send>, applies: bool) -> Self {
-        Self { policy, applies, flows: BTreeMap::new(), counts: Counts::default() }
+        Self { policy, applies, flows: BTreeMap::new(), observed: 0, counts: Counts::default() }
     }
 
     /// Continues with another policy, or with the same one without its state. Bounds that TCP has are renewed or
@@ -143,18 +147,24 @@ impl Governor {
     }
 
     /// The first half of [`Self::on_tick`], for a caller whose policy takes time: what the policy will see.
+    ///
+    /// # Panics
+    /// As [`Self::on_tick`].
     pub fn observe(&mut self, now: Time, samples: &[FlowSample]) -> Vec<FlowObservation> {
+        self.observed += 1;
         let observe = |sample: &FlowSample| {
             let flow = self.flows.entry(sample.id).or_default();
+            assert_ne!(flow.observed, self.observed, "no two samples are of the same connection");
+            flow.observed = self.observed;
             sample.observe(now, flow)
         };
         samples.iter().map(observe).collect()
     }
 
-    /// The second half: decides on what [`Self::observe`] gave for the same samples.
+    /// The second half: decides on what the last call of [`Self::observe`] gave, for the same samples.
     ///
     /// # Panics
-    /// As [`Self::on_tick`].
+    /// If it was not called for these samples.
     pub fn decide(
         &mut self,
         now: Time,
@@ -162,20 +172,21 @@ impl Governor {
         observations: Vec<FlowObservation>,
         peers: &Neighbourhood,
     ) -> Turn {
-        let mut known = std::mem::take(&mut self.flows);
-        for sample in samples {
-            let flow =
-                known.remove(&sample.id).expect("it was observed, and no two samples are of the same connection");
-            self.flows.insert(sample.id, flow);
-        }
         let Decision { flows: decisions, new_flows } =
             self.policy.on_tick(&Observation { now, flows: &observations, peers });
         self.counts.terminals_max = self.counts.terminals_max.max(peers.terminals());
 
         let mut turn = Turn { new_flows: new_flows.filter(|_| self.applies), ..Turn::default() };
         // First, to make room.
-        let gone = known.into_iter().filter(|(_, flow)| self.applies && flow.applied.is_some());
-        turn.bounds.extend(gone.map(|(id, _)| (id, None)));
+        if self.flows.len() > samples.len() {
+            self.flows.retain(|id, flow| {
+                let is_gone = flow.observed != self.observed;
+                if is_gone && self.applies && flow.applied.is_some() {
+                    turn.bounds.push((*id, None));
+                }
+                !is_gone
+            });
+        }
         let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
         let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));
         turn.report = report_of(&observations, followed.filter_map(|(_, decided)| Some(decided.enabled?.by)));
@@ -185,7 +196,7 @@ impl Governor {
         turn.state = self.policy.state().filter(|_| self.applies);
         turn.failure = self.policy.failure().map(str::to_owned);
         for (sample, decided) in samples.iter().zip(&decisions) {
-            let flow = self.flows.get_mut(&sample.id).expect("inserted above");
+            let flow = self.flows.get_mut(&sample.id).expect("it was observed");
             // A connection that can no longer be bounded loses its bound.
             let bound = decided.bound.filter(|_| sample.controllable);
             if self.applies && (bound.is_some() || flow.applied.is_some()) {

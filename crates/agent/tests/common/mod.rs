@@ -154,6 +154,10 @@ pub struct Fake {
     pub claims: Vec<Claim>,
     pub cannot_report: bool,
     pub refuses_claims: bool,
+    /// The most connections with a bound of their own, if limited.
+    pub room: Option<usize>,
+    /// Connections that are only counted.
+    pub asleep: u64,
 }
 
 pub struct Applied {
@@ -196,6 +200,14 @@ impl HostTcp for FakeTcp {
         drop(fake);
         thread::sleep(stall);
         Ok(samples)
+    }
+
+    fn asleep(&self) -> u64 {
+        self.fake().asleep
+    }
+
+    fn bounds_most(&self) -> usize {
+        self.fake().room.unwrap_or(65_536)
     }
 
     fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64, Error> {
@@ -255,7 +267,7 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         cookie,
         local: "10.77.0.1:40000".parse().expect("an address"),
         remote: "[2001:db8::1]:5001".parse().expect("an address"),
-        congestion_control: "lasthop".to_owned(),
+        congestion_control: "lasthop".into(),
         controlled: true,
         cwnd_segments: 500,
         ssthresh_segments: None,

@@ -105,7 +105,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	case LH_HAS_OURS:
 		if (op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB) {
 			cookie = bpf_get_socket_cookie(ctx);
-			bound_of(cookie, bpf_ktime_get_ns(), &bound);
+			bound_of(cookie, &bound);
 			window = lh_bound_window(&bound, bpf_ktime_get_ns(), tp->snd_cwnd, 0, 0);
 			if (window != tp->snd_cwnd)
 				bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_IW, &window, sizeof(window));
@@ -133,9 +133,8 @@ int adopt_new(struct bpf_sock_ops *ctx)
 }
 
 /* The socket of a walk; NULL for one that sends no data (listening, closed, waiting, a request). */
-static __always_inline struct tcp_sock *sending_socket(struct bpf_iter__tcp *ctx)
+static __always_inline struct tcp_sock *sending_socket(void *sk)
 {
-	struct sock_common *sk = ctx->sk_common;
 	struct tcp_sock *tp;
 	__u8 state;
 
@@ -146,6 +145,13 @@ static __always_inline struct tcp_sock *sending_socket(struct bpf_iter__tcp *ctx
 		return NULL;
 	state = BPF_CORE_READ(SK(tp), __sk_common.skc_state);
 	return state == TCP_LISTEN || state == TCP_CLOSE ? NULL : tp;
+}
+
+/* Marks a socket of our interface for look_at_seen(). */
+static __always_inline void mark(struct tcp_sock *tp)
+{
+	if (on_our_interface(SK(tp)))
+		bpf_sk_storage_get(&seen, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
 /* The same for the socket of a walk, which is no longer ours then. */
@@ -166,7 +172,7 @@ static __always_inline int restore(struct tcp_sock *tp, struct lh_former *storag
 SEC("?iter/tcp")
 int adopt_existing(struct bpf_iter__tcp *ctx)
 {
-	struct tcp_sock *tp = sending_socket(ctx);
+	struct tcp_sock *tp = sending_socket(ctx->sk_common);
 	struct lh_former *storage;
 	char name[LH_NAME_LENGTH];
 	enum lh_claim verdict;
@@ -174,6 +180,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 
 	if (!tp)
 		return 0;
+	mark(tp);
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	verdict = claim(tp, storage, &had);
 	if (!managed(SK(tp))) {
@@ -219,7 +226,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 SEC("?iter/tcp")
 int release_existing(struct bpf_iter__tcp *ctx)
 {
-	struct tcp_sock *tp = sending_socket(ctx);
+	struct tcp_sock *tp = sending_socket(ctx->sk_common);
 	struct lh_former *storage;
 	struct lh_name had;
 

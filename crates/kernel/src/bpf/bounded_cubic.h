@@ -55,7 +55,7 @@ static __noinline void look_up_bound(struct tcp_sock *tp)
 	struct lh_bound bound;
 	__u32 generation = control.generation;
 
-	bound_of(tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter, now_ns_of(tp), &bound);
+	bound_of(tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter, &bound);
 	own->expires_ns = bound.expires_ns;
 	own->max_pacing_rate = bound.max_pacing_rate;
 	own->min_segments = bound.min_segments;

@@ -105,7 +105,7 @@ int clamp_new(struct bpf_sock_ops *ctx)
 		}
 	}
 	now_ns = bpf_ktime_get_ns();
-	bound_of(bpf_get_socket_cookie(ctx), now_ns, &bound);
+	bound_of(bpf_get_socket_cookie(ctx), &bound);
 	wanted = lh_bound_holds(&bound, now_ns) ? bound.max_segments : 0;
 	wanted_rate = lh_bound_pacing_limit(&bound, now_ns);
 	if (wanted_rate || storage->paced) {
@@ -151,12 +151,13 @@ static __always_inline int unclamp(struct tcp_sock *tp, struct lh_former *storag
 SEC("?iter/tcp")
 int clamp_existing(struct bpf_iter__tcp *ctx)
 {
-	struct tcp_sock *tp = sending_socket(ctx);
+	struct tcp_sock *tp = sending_socket(ctx->sk_common);
 	struct lh_former *storage;
 	struct lh_name had;
 
 	if (!tp)
 		return 0;
+	mark(tp);
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (!managed(SK(tp))) {
 		if (storage)
@@ -190,7 +191,7 @@ int clamp_existing(struct bpf_iter__tcp *ctx)
 SEC("?iter/tcp")
 int unclamp_existing(struct bpf_iter__tcp *ctx)
 {
-	struct tcp_sock *tp = sending_socket(ctx);
+	struct tcp_sock *tp = sending_socket(ctx->sk_common);
 	struct lh_former *storage;
 
 	if (!tp)

@@ -27,7 +27,7 @@ struct lh_settings {
 	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */
 	__u64 owner_start; /* its start time, /proc/PID/stat field 22, because a pid may be used again */
 	__u32 owner_pidns;
-	__u32 padding;
+	__u32 asleep_ms; /* a socket that is idle for longer is only counted by the walks that observe; 0: none is */
 	char name[LH_NAME_LENGTH]; /* of our control */
 };
 
@@ -39,7 +39,8 @@ enum {
 
 /*
  * The bounds that the loader hands over. A socket reads its own again after a change of generation. The current default
- * bound is defaults[generation % 2]; the loader fills the other one, then increments the generation.
+ * bound is defaults[generation % 2]; the loader fills the other one, then increments the generation. Its lease is that
+ * of all bounds: one write renews them.
  */
 struct lh_control {
 	__u32 generation; /* never 0 */
@@ -62,6 +63,7 @@ struct lh_counters {
 	__u64 walk_left;
 	__u64 walk_restored;
 	__u64 walk_failed;
+	__u64 walk_asleep; /* idle sockets that were not told */
 };
 
 /* One socket, as the iterator writes it. */

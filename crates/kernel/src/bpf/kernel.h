@@ -54,6 +54,7 @@ enum {
 	TCPOPT_MSS = 2, /* RFC 9293 section 3.2 */
 
 	TCP_SYN_SENT = 2,
+	TCP_ESTABLISHED = 1,
 	TCP_CLOSE = 7,
 	TCP_LISTEN = 10,
 

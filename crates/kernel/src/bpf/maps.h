@@ -12,7 +12,7 @@ struct lh_control control SEC(".data.control") = { .generation = 1 };
 /* Written by the programs only. */
 struct lh_counters counters SEC(".bss.counters") = {};
 
-/* Bounds of single flows, by socket cookie. The loader removes expired ones. */
+/* Bounds of single flows, by socket cookie, without their lease (lh_control). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -63,6 +63,17 @@ struct {
 	__type(value, struct lh_former);
 } former SEC(".maps");
 
+/*
+ * Marks the sockets of our interface for the walk that visits no others (monitor.h); deleted with the socket. The value
+ * means nothing.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} seen SEC(".maps");
+
 /* Changes of the congestion state, for the loader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -75,17 +86,19 @@ static __always_inline void count(__u64 *counter)
 }
 
 /*
- * The current bound of the flow with this cookie: its own while that lease runs, else the default. An own entry without
- * limits exempts a flow from the default.
+ * The bound of the flow with this cookie: its own if it has one, else the default. Both have the default's lease. An own
+ * entry without limits exempts a flow from the default.
  */
-static __always_inline void bound_of(__u64 cookie, __u64 now_ns, struct lh_bound *bound)
+static __always_inline void bound_of(__u64 cookie, struct lh_bound *bound)
 {
 	const struct lh_bound *own = cookie ? bpf_map_lookup_elem(&bounds, &cookie) : NULL;
+	__u32 current = control.generation & 1;
 
-	if (own && now_ns < own->expires_ns)
+	if (own)
 		*bound = *own;
 	else
-		*bound = control.defaults[control.generation & 1];
+		*bound = control.defaults[current];
+	bound->expires_ns = control.defaults[current].expires_ns;
 }
 
 #endif /* LASTHOP_MAPS_H */

@@ -41,7 +41,7 @@ static __always_inline __u32 lowered_window(struct tcp_sock *tp, const struct lh
 	__u64 now_ns = bpf_ktime_get_ns();
 	struct lh_bound bound;
 
-	bound_of(SK(tp)->__sk_common.skc_cookie.counter, now_ns, &bound);
+	bound_of(SK(tp)->__sk_common.skc_cookie.counter, &bound);
 	limit = lh_bound_receive_window(&bound, now_ns, (__u64)field << scale, tp->advmss);
 	if ((__s32)(storage->receive_edge - (ack + limit)) > 0)
 		limit = storage->receive_edge - ack;

@@ -37,9 +37,14 @@ static __always_inline bool in_our_cgroups(struct sock *sk)
 	return within;
 }
 
+static __always_inline bool on_our_interface(struct sock *sk)
+{
+	return interface_of(sk) == settings.interface_index && !to_loopback(sk);
+}
+
 static __always_inline bool managed(struct sock *sk)
 {
-	return interface_of(sk) == settings.interface_index && !to_loopback(sk) && in_our_cgroups(sk);
+	return on_our_interface(sk) && in_our_cgroups(sk);
 }
 
 /* The name of a control, zero-padded, without the kernel's bytes after its end. */
