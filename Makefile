@@ -5,7 +5,7 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels lint bench fuzz wheels packages test-packages supply-chain docs clean
+.PHONY: help setup build demo test test-kernels lint bench soak fuzz wheels packages test-packages supply-chain docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench: build ## speed of the simulator, overhead in the kernel and of the agent:
 	$(CARGO) bench --locked --package lasthop-network --bench carry
 	$(CARGO) bench --locked --package lasthop-kernel --bench overhead
 	$(CARGO) bench --locked --package lasthop-agent --bench footprint
+
+soak: build ## the agent for long: 24 h of its decisions in minutes, then two hours in network namespaces as root; fails if memory, descriptors, maps or the log grow (docs/results/soak.md)
+	@scripts/soak --out $(OUT)/soak
 
 fuzz: setup ## what strangers can send, 60 s each: forged beacons against the codec, the peer table and a policy; link reports against the codec and the law (FUZZ_SECONDS=60; needs g++)
 	@scripts/fuzz

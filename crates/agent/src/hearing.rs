@@ -176,6 +176,12 @@ impl Hearing {
         }
     }
 
+    /// As if this report had come from that address.
+    #[cfg(test)]
+    pub(crate) fn on_report(&mut self, now: Time, from: IpAddr, sender: PeerId, interval: Span, report: Report) {
+        self.ear.table.on_report(now, from, sender, interval, report).expect("there is room");
+    }
+
     /// The descriptors to wait for; after a flood, none for a while.
     pub(crate) fn descriptors(&self, now: Time) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.descriptors().filter(move |_| !self.ear.is_deaf(now))

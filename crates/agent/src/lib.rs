@@ -82,6 +82,8 @@ pub mod record;
 mod recorder;
 mod reload;
 mod room;
+#[cfg(test)]
+mod soak;
 mod sockets;
 pub mod status;
 pub mod watch;
