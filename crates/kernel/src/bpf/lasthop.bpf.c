@@ -39,8 +39,8 @@
  *    control is limited to a cgroup, those in it; but not loopback, excluded cgroups, or controls on the leave list.
  *    New ones get it at connect and accept, existing ones by a walk. Their own controls are remembered and given back.
  *
- * 7. What is observed (monitor.h): a walk writes one record per socket, a tracepoint each change of the congestion
- *    state.
+ * 7. What is observed (monitor.h): a walk writes one record per socket that is awake, a tracepoint each change of the
+ *    congestion state. Our sockets are marked when they open and by slower walks, so the walk at a tick visits no others.
  *
  * 8. What is received (receive.h): the window that a socket advertises is limited, too, in the segments that leave.
  *
