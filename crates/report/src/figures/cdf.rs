@@ -121,7 +121,8 @@ fn figure(kind: &Kind, lines: &[Line], entries: Vec<Entry>, more: String) -> Opt
         let x_name = format!("{}{scale}", kind.x_name);
         panel.draw_x(canvas, &x_name);
         canvas.data(&panel, (kind.x_name, kind.y_name), |canvas| {
-            for line in lines {
+            // A connection without samples, such as one of datagrams, has no line.
+            for line in lines.iter().filter(|line| line.parts.iter().any(|part| !part.is_empty())) {
                 let points: Vec<(f64, f64)> = line.parts.iter().flatten().map(|(x, y)| panel.at(*x, *y)).collect();
                 canvas.path(&line.name, &points, Pen { dash: line.dash, ..Pen::new(line.colour, 1.5) });
             }
