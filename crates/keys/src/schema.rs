@@ -17,8 +17,11 @@ impl Section {
         let keys = self.keys.iter().map(|key| (key.name.to_owned(), key.schema()));
         let children = self.children.iter().map(|child| {
             let inside = child.section.schema();
-            let mut schema =
-                if child.repeated { json!({"type": "array", "items": inside, "minItems": 1}) } else { inside };
+            let mut schema = match (child.repeated, child.presence) {
+                (false, _) => inside,
+                (true, Presence::Always) => json!({"type": "array", "items": inside}),
+                (true, _) => json!({"type": "array", "items": inside, "minItems": 1}),
+            };
             schema["description"] = json!(child.meaning);
             (child.name.to_owned(), schema)
         });

@@ -581,6 +581,16 @@ fn words(heading: &str, key: &str) -> Vec<&'static str> {
 }
 
 #[test]
+fn an_empty_list_of_flows_is_a_host_that_sends_nothing() {
+    let text = "[[hosts]]\nname = \"laptop\"\nflows = []\n[[hosts]]\n";
+    let scenario = Scenario::from_toml("quiet.toml", text, &[]).expect("a scenario");
+    let counts: Vec<usize> = scenario.expanded_hosts().iter().map(|host| host.flows.len()).collect();
+    assert_eq!(counts, [0, 1]);
+    let again = Scenario::from_json(&scenario.to_json()).expect("what was written");
+    assert_eq!(again.to_json(), scenario.to_json());
+}
+
+#[test]
 fn every_ready_scenario_can_be_read_and_says_what_it_shows() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
     let mut count = 0;
