@@ -46,6 +46,8 @@ const WRITE_BYTES: usize = 128 * 1024;
 /// The interval of telling the valves how much the senders may have below their sockets, and over aggregates of reading
 /// what has not woken its receiver.
 pub(crate) const LOOK_EVERY: Span = Span::from_millis(4);
+/// How often an application acts before the others get their turn.
+const ACTS_AT_ONCE: usize = 64;
 /// The maximum size of a read.
 const READ_BYTES: usize = 1024 * 1024;
 
@@ -405,20 +407,22 @@ impl<'a> Traffic<'a> {
         Ok(late)
     }
 
-    /// Lets an application do what is due.
+    /// Lets an application do what is due, of more than [`ACTS_AT_ONCE`] a part: whose datagrams come due faster than this
+    /// machine sends them must hold up neither the other flows nor the end of the run.
     fn act(&mut self, number: usize, clock: Clock, stations: &[Station]) -> Result<()> {
         let mut actions = Vec::new();
-        loop {
+        for _ in 0..ACTS_AT_ONCE {
             let now = clock.now();
             let application = &mut self.plans[number].application;
             if application.next_at() > now {
-                return Ok(());
+                break;
             }
             application.act(now, &mut actions);
             for action in actions.drain(..) {
                 self.carry_out(number, action, clock, stations)?;
             }
         }
+        Ok(())
     }
 
     fn carry_out(&mut self, number: usize, action: Action, clock: Clock, stations: &[Station]) -> Result<()> {
@@ -965,6 +969,30 @@ mod tests {
         assert!(segments_per_ack(plain) <= 2.2, "{said}");
         // The last segments may not have been acknowledged yet.
         assert!((4.0..=9.0).contains(&segments_per_ack(joined)), "{said}");
+    }
+
+    /// A call and pings, with all datagrams due since this machine started.
+    #[test]
+    fn a_flow_that_cannot_keep_up_leaves_the_others_their_turn() {
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+            eprintln!("skipped: kernel hosts need root");
+            return;
+        }
+        let flows = "[[hosts.flows]]\nkind = \"constant\"\n[[hosts.flows]]\nkind = \"ping\"\n";
+        let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &format!("[[hosts]]\n{flows}"), &[]);
+        let scenario = scenario.expect("a scenario");
+        let specs = scenario.expanded_hosts();
+        let servers = crate::hosts::Servers::of(&scenario, &specs).expect("servers");
+        let hosts = Hosts::new(&scenario, &specs, &servers, None).expect("namespaces");
+        let laws = crate::laws::Laws::load(&specs).expect("none");
+        let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
+        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
+        let stations = [Station::new(false), Station::new(false)];
+        let late = traffic.act_all(Clock::started_at_monotonic_ns(0), &stations).expect("sockets");
+        assert!(late > Span::from_secs(20), "{late:?}");
+        let sent: Vec<usize> = traffic.flows.iter().map(|flow| flow.sent.len()).collect();
+        assert_eq!(sent, [ACTS_AT_ONCE; 2]);
     }
 
     /// Carries the scenario's flows, without a network in between, until all have received this much or seem stuck.
