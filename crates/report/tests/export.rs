@@ -192,6 +192,22 @@ fn iperf3s_document_has_its_keys_and_the_bytes_of_each_second() {
 }
 
 #[test]
+fn a_row_of_a_flow_counts_for_the_time_since_the_one_before() {
+    let (mut result, _) = home();
+    result.flows.truncate(1);
+    result.flows[0].started_s = 0.4;
+    let mut series = Series::default();
+    // 8 Mb/s for 0.1 s, then nothing is sampled until 2.3; the last one is late.
+    for t_s in [0.5, 2.3, 2.4, 2.55] {
+        series.flows.push(FlowSample { t_s, goodput_mbps: 8.0, ..FlowSample::default() });
+    }
+    let document = export::iperf3(&result, &series);
+    let sums = document["intervals"].as_array().expect("intervals").iter();
+    let bytes: Vec<u64> = sums.filter_map(|interval| interval["sum"]["bytes"].as_u64()).collect();
+    assert_eq!(bytes, [100_000, 2_050_000]);
+}
+
+#[test]
 fn datagrams_alone_are_iperf3s_udp() {
     let (mut result, _) = home();
     result.flows.retain(|flow| flow.kind == "constant");

@@ -8,7 +8,7 @@
 //! 0, not measured. `rttvar`, `snd_wnd` and `pmtu` are absent, as is whatever else lasthop does not measure.
 
 use super::{block, is_tcp, name};
-use lasthop_scenario::{Direction, FlowResult, RunResult, Series};
+use lasthop_scenario::{Direction, FlowResult, FlowSample, RunResult, Series};
 use serde_json::{Map, Value, json};
 
 /// The socket of flow 0.
@@ -115,17 +115,23 @@ fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<
         }));
     }
     let samples: Vec<Vec<_>> = flows.iter().map(|flow| series.flows.of_flow(flow.id).collect()).collect();
-    let sample_s = result.scenario["sample_ms"].as_f64().unwrap_or(0.0) / 1e3;
     let interval = |(zero, start, end, is_omitted): (f64, f64, f64, bool)| {
         let mut streams = Vec::new();
         let mut sums = [(0.0, 0, false); 2];
         for (flow, samples) in flows.iter().zip(&samples) {
             let within = samples.partition_point(|sample| sample.t_s <= start)
                 ..samples.partition_point(|sample| sample.t_s <= end);
-            let before = within.start.checked_sub(1).map_or(0, |before| samples[before].retransmits);
+            let row_before = within.start.checked_sub(1).map(|before| samples[before]);
+            let before = row_before.map_or(0, |before| before.retransmits);
+            let mut before_s = row_before.map_or(flow.started_s, |before| before.t_s);
             let of_second = &samples[within];
             let Some(last) = of_second.last() else { continue };
-            let bytes = of_second.iter().map(|sample| sample.goodput_mbps * 1e6 / 8.0 * sample_s).sum::<f64>();
+            // A row is of the time since the one before.
+            let bytes_of = |sample: &FlowSample| {
+                let seconds = sample.t_s - std::mem::replace(&mut before_s, sample.t_s);
+                sample.goodput_mbps * 1e6 / 8.0 * seconds.max(0.0)
+            };
+            let bytes = of_second.iter().map(bytes_of).sum::<f64>();
             // A next connection counts from 0 again.
             let retransmits = last.retransmits.checked_sub(before).unwrap_or(last.retransmits);
             let sum = &mut sums[usize::from(flow.direction == Direction::Down)];
