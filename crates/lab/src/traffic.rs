@@ -456,6 +456,7 @@ impl<'a> Traffic<'a> {
     fn open(&mut self, number: usize) -> Result<()> {
         let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
         if flow.started {
+            flow.read_sender(plan);
             flow.past = flow.counted();
             (flow.server, flow.last_info) = (None, None);
             (flow.unwritten, flow.unasked, flow.read, flow.asked) = (0, 0, 0, 0);
@@ -573,8 +574,7 @@ impl<'a> Traffic<'a> {
                         flow.failed = Some("the connection ended before its sender closed it".to_owned());
                     }
                     // The final counters. A finished connection is not sampled again.
-                    let info = flow.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok());
-                    flow.last_info = info.or(flow.last_info);
+                    flow.read_sender(plan);
                     flow.ended = true;
                 }
             }
@@ -692,6 +692,12 @@ impl Flow {
             Direction::Up => Some(&self.client),
             Direction::Down => self.server.as_ref(),
         }
+    }
+
+    /// Takes the sender's latest counters.
+    fn read_sender(&mut self, plan: &FlowPlan) {
+        let info = self.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok());
+        self.last_info = info.or(self.last_info);
     }
 
     fn counted(&self) -> Counted {
