@@ -13,9 +13,9 @@
 //! Closing a socket resets its connection ([`reset_when_closed`]), so none outlives the run or the process. A connection
 //! with a successor is closed when its receiver has read the end: its port is free at once, without TIME-WAIT.
 
-use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
+use crate::addresses::{AddressPlan, client_port, flow_of_port};
 use crate::clock::{Clock, Schedule};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
 use crate::namespace::Namespace;
 use crate::real_time::wait;
@@ -24,7 +24,7 @@ use crate::tcp_switches::SocketOptions;
 use crate::tun::MTU;
 use crate::valve::Station;
 use lasthop_measure::DeliveryMeter;
-use lasthop_scenario::{Direction, FlowSpec, TrafficKind, VideoResult};
+use lasthop_scenario::{Direction, FlowSpec, SERVER_PORT, TrafficKind, VideoResult};
 use lasthop_traffic::{Action, Application};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
@@ -39,8 +39,6 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The port of the servers' listeners.
-const SERVER_PORT: u16 = 5001;
 /// The size of a write: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
 /// The interval of telling the valves how much the senders may have below their sockets, and over aggregates of reading
@@ -96,6 +94,11 @@ impl FlowPlan {
         self.over_aggregates && self.spec.kind.is_greedy()
     }
 
+    /// Whether the application opens the next connection where one failed.
+    fn goes_on(&self) -> bool {
+        matches!(self.spec.kind, TrafficKind::Transfers { .. } | TrafficKind::Video { .. })
+    }
+
     /// What an end is watched for. Who may have nothing to write is told once that there is room.
     fn interest(&self, sends: bool) -> EpollFlags {
         match (self.asks(), sends) {
@@ -127,6 +130,8 @@ pub(crate) struct FlowReport {
     pub(crate) timeouts: Option<u32>,
     /// The reason, if the flow ended before the run.
     pub(crate) failed: Option<String>,
+    /// Whether a connection ended with an error, and the application goes on with the next.
+    pub(crate) broken: bool,
     /// The server has not seen the end of its handshake. This happens when acknowledgements are lost.
     pub(crate) unconnected: bool,
     /// The messages or transfers; empty for an endless flow.
@@ -230,6 +235,7 @@ struct Flow {
     in_warmup: Counted,
     last_info: Option<TcpInfo>,
     failed: Option<String>,
+    broken: bool,
     deliveries: DeliveryMeter,
     sent: Vec<(Time, u64)>,
 }
@@ -298,6 +304,7 @@ impl<'a> Traffic<'a> {
                 in_warmup: Counted::default(),
                 last_info: None,
                 failed: None,
+                broken: false,
                 deliveries: DeliveryMeter::default(),
                 sent: Vec::new(),
             });
@@ -375,7 +382,14 @@ impl<'a> Traffic<'a> {
             let mut deliveries = flow.deliveries;
             plan.application.undelivered().for_each(|since| deliveries.on_undelivered(since));
             let video = plan.application.video(warm, until);
-            FlowReport { unconnected: !flow.connected, deliveries, sent: flow.sent, video, ..report }
+            FlowReport {
+                broken: flow.broken,
+                unconnected: !flow.connected,
+                deliveries,
+                sent: flow.sent,
+                video,
+                ..report
+            }
         });
         Ok(Report { flows: flows.collect(), samples, came: self.came, late })
     }
@@ -448,7 +462,7 @@ impl<'a> Traffic<'a> {
             }
             Action::Saturate | Action::Cease => unreachable!("a scenario with saturated traffic is refused"),
         }
-        self.flush(number);
+        self.flush(number, clock.now());
         Ok(())
     }
 
@@ -509,8 +523,8 @@ impl<'a> Traffic<'a> {
     }
 
     /// Writes what both ends of a flow have to write.
-    fn flush(&mut self, number: usize) {
-        let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+    fn flush(&mut self, number: usize, now: Time) {
+        let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         if !flow.started || flow.failed.is_some() {
             return;
         }
@@ -531,13 +545,13 @@ impl<'a> Traffic<'a> {
             outcome = outcome.and(send_all(receiver, &self.zeroes[..WRITE_BYTES], &mut flow.unasked));
         }
         if let Err(error) = outcome {
-            flow.fail(&self.epoll, error);
+            flow.fail(plan, &self.epoll, now, error);
         }
     }
 
     /// Handles an event on one end of a flow: the host's ("up") or its server's.
     fn serve(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) -> Result<()> {
-        self.flush(number);
+        self.flush(number, clock.now());
         let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         let socket = match end {
             Direction::Up => Some(&flow.client),
@@ -549,7 +563,7 @@ impl<'a> Traffic<'a> {
             if plan.asks() {
                 match receive_all(socket, &mut self.zeroes) {
                     Ok((asked, _)) => flow.asked += asked.get(),
-                    Err(error) => flow.fail(&self.epoll, error),
+                    Err(error) => flow.fail(plan, &self.epoll, now, error),
                 }
                 plan.application.on_asked(now, flow.asked);
             }
@@ -578,7 +592,7 @@ impl<'a> Traffic<'a> {
                     flow.ended = true;
                 }
             }
-            Err(error) => flow.fail(&self.epoll, error),
+            Err(error) => flow.fail(plan, &self.epoll, now, error),
         }
         self.act(number, clock, stations)
     }
@@ -587,7 +601,7 @@ impl<'a> Traffic<'a> {
     fn serve_datagrams(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) {
         let mut stamp = [0; STAMP_BYTES];
         loop {
-            let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+            let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
             let socket = match end {
                 Direction::Up => &flow.client,
                 Direction::Down => flow.server.as_ref().expect("a flow of datagrams has both sockets"),
@@ -598,7 +612,7 @@ impl<'a> Traffic<'a> {
                 Ok(_) | Err(Errno::EINTR) => continue,
                 Err(Errno::EAGAIN) => return,
                 Err(error) => {
-                    flow.fail(&self.epoll, error);
+                    flow.fail(plan, &self.epoll, clock.now(), error);
                     return;
                 }
             };
@@ -627,7 +641,7 @@ impl<'a> Traffic<'a> {
         payload: usize,
         stations: &[Station],
     ) {
-        let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+        let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         let (socket, end) = match end {
             Direction::Up => (&flow.client, plan.ends[0]),
             Direction::Down => (flow.server.as_ref().expect("a flow of datagrams has both sockets"), plan.ends[1]),
@@ -638,7 +652,7 @@ impl<'a> Traffic<'a> {
         match socket::send(socket.as_raw_fd(), &bytes[..payload], MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
             Ok(_) => stations[end].on_datagram((payload + DATAGRAM_HEADERS) as u64),
             Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => {}
-            Err(error) => flow.fail(&self.epoll, error),
+            Err(error) => flow.fail(plan, &self.epoll, sent_at, error),
         }
     }
 
@@ -704,12 +718,18 @@ impl Flow {
         Counted::new(self.received, self.last_info).with_past(self.past)
     }
 
-    /// Nothing more happens on this flow.
-    fn fail(&mut self, epoll: &Epoll, error: Errno) {
+    /// Nothing more happens on this connection; whether there is a next one is the application's matter.
+    fn fail(&mut self, plan: &mut FlowPlan, epoll: &Epoll, now: Time, error: Errno) {
         for socket in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
             let _ = epoll.delete(socket);
         }
-        self.failed = Some(format!("the connection ended: {error}"));
+        if plan.goes_on() {
+            self.read_sender(plan);
+            (self.broken, self.ended, self.closed, self.unasked) = (true, true, true, 0);
+            plan.application.on_failed(now);
+        } else {
+            self.failed = Some(format!("the connection ended: {error}"));
+        }
     }
 }
 
@@ -744,7 +764,7 @@ pub(crate) fn tell_small_queues<'a>(senders: impl Iterator<Item = (&'a FlowPlan,
 
 /// A client's socket, in its host's namespace.
 fn client_socket(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<OwnedFd> {
-    let port = client_port(number)?;
+    let port = client_port(number);
     hosts.hosts()[usize::from(plan.spec.host)].run(|| {
         let client = tcp_socket(AddressPlan::host(plan.spec.host), port)?;
         plan.options.on_new(&client)?;
@@ -758,15 +778,10 @@ fn client_socket(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<OwnedF
     })
 }
 
-fn client_port(number: usize) -> Result<u16> {
-    let port = u16::try_from(number).ok().and_then(|number| FIRST_CLIENT_PORT.checked_add(number));
-    port.ok_or_else(|| Error::Machine(format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT)))
-}
-
 /// The sockets of a flow of datagrams, at its host and at its server, connected with each other. Both have the flow's
 /// port.
 fn datagram_sockets(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<[OwnedFd; 2]> {
-    let port = client_port(number)?;
+    let port = client_port(number);
     let host = (AddressPlan::host(plan.spec.host), &hosts.hosts()[usize::from(plan.spec.host)]);
     let server = (AddressPlan::server(plan.server), &hosts.servers()[usize::from(plan.server)]);
     let socket = |(here, namespace): (Ipv4Addr, &Namespace), there: Ipv4Addr| {
@@ -1020,15 +1035,23 @@ mod tests {
         let laws = crate::laws::Laws::load(&specs).expect("none");
         let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
         let mut traffic = Traffic::prepare(plans, hosts).expect("sockets");
+        let enough = vec![enough; traffic.flows.len()];
+        carry_until(&enough, &mut traffic, Clock::start());
+        (traffic, hosts)
+    }
+
+    fn carry_until(enough: &[Bytes], traffic: &mut Traffic<'_>, clock: Clock) {
         let over = AtomicBool::new(false);
+        let hosts = traffic.hosts;
         std::thread::scope(|scope| {
             scope.spawn(|| carry_at_once(hosts, &over));
             let stations = Vec::new();
-            let clock = Clock::start();
             let mut events = [EpollEvent::empty(); 64];
-            let deadline = Time::ZERO + Span::from_secs(20);
+            let deadline = clock.now() + Span::from_secs(20);
             traffic.act_all(clock, &stations).expect("sockets");
-            while traffic.flows.iter().any(|flow| flow.received < enough) && clock.now() < deadline {
+            let lacks =
+                |traffic: &Traffic<'_>| traffic.flows.iter().zip(enough).any(|(flow, enough)| flow.received < *enough);
+            while lacks(traffic) && clock.now() < deadline {
                 let woken = wait(&traffic.epoll, &mut events, Span::from_millis(20)).expect("events");
                 for event in &events[..woken] {
                     traffic.on_event(event, clock, &stations).expect("sockets");
@@ -1036,7 +1059,32 @@ mod tests {
             }
             over.store(true, Ordering::Relaxed);
         });
-        (traffic, hosts)
+    }
+
+    /// A page and a video; then their connections break.
+    #[test]
+    fn transfers_and_videos_go_on_with_the_next_connection_where_one_failed() {
+        const ENOUGH: Bytes = Bytes::new(20_000);
+
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+            eprintln!("skipped: kernel hosts need root");
+            return;
+        }
+        let flows = ["kind = \"transfers\"\ntransfer_kib = 1000\noff_s = 0", "kind = \"video\"\ndirection = \"down\""];
+        let text = format!("[[hosts]]\n{}", flows.map(|keys| format!("[[hosts.flows]]\n{keys}\n")).concat());
+        let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+        let (mut traffic, _) = until_all_have(ENOUGH, &scenario);
+        let enough: Vec<Bytes> = traffic.flows.iter().map(|flow| flow.received + ENOUGH).collect();
+        for (flow, plan) in traffic.flows.iter_mut().zip(&mut traffic.plans) {
+            flow.fail(plan, &traffic.epoll, Time::ZERO, Errno::ETIMEDOUT);
+        }
+        // A clock that is ahead of the one before.
+        carry_until(&enough, &mut traffic, Clock::started_at_monotonic_ns(0));
+        for (flow, enough) in traffic.flows.iter().zip(enough) {
+            let said = format!("{} of {enough}, {:?}", flow.received, flow.failed);
+            assert!(flow.received >= enough && flow.failed.is_none() && flow.broken, "{said}");
+        }
     }
 
     /// The rows of the namespace's /proc/net/tcp, without connections in TIME_WAIT (06), which hold nothing.

@@ -8,14 +8,11 @@
 //! 0, not measured. `rttvar`, `snd_wnd` and `pmtu` are absent, as is whatever else lasthop does not measure.
 
 use super::{block, is_tcp, name};
-use lasthop_scenario::{Direction, FlowResult, FlowSample, RunResult, Series};
+use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, FlowSample, RunResult, SERVER_PORT, Series};
 use serde_json::{Map, Value, json};
 
 /// The socket of flow 0.
 const FIRST_SOCKET: u32 = 5;
-/// The ports of the laboratory.
-const FIRST_CLIENT_PORT: u32 = 10_000;
-const SERVER_PORT: u32 = 5_001;
 /// IP, UDP.
 const DATAGRAM_HEADERS: u64 = 28;
 
@@ -28,13 +25,13 @@ pub fn iperf3(result: &RunResult, series: &Series) -> Value {
     let seconds = result.duration_s - result.warmup_s;
     let ways = [Direction::Up, Direction::Down].map(|way| flows.iter().any(|flow| flow.direction == way));
     let connected = flows.iter().map(|flow| {
-        let port = FIRST_CLIENT_PORT + flow.id;
+        let port = u32::from(FIRST_CLIENT_PORT) + flow.id;
         json!({
             "socket": FIRST_SOCKET + flow.id,
             "local_host": name(result, flow),
             "local_port": port,
             "remote_host": "server",
-            "remote_port": if is_udp { port } else { SERVER_PORT },
+            "remote_port": if is_udp { port } else { SERVER_PORT.into() },
         })
     });
     let block_bytes =
