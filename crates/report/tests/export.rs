@@ -217,3 +217,37 @@ fn datagrams_alone_are_iperf3s_udp() {
     assert_eq!((&sum["packets"], &sum["lost_packets"], &sum["lost_percent"]), (&json!(400), &json!(10), &json!(2.5)));
     assert_eq!((&sum["jitter_ms"], &document["start"]["test_start"]["blksize"]), (&json!(1.5), &json!(172)));
 }
+
+#[test]
+fn each_flow_of_datagrams_has_its_own_size_and_the_packets_of_each_second() {
+    let (mut result, _) = home();
+    result.flows.truncate(3);
+    for ((flow, kind), way) in result.flows.iter_mut().zip(["ping", "constant", "constant"]).zip([0, 0, 1]) {
+        (flow.host, flow.kind) = (0, kind.to_owned());
+        flow.direction = [Direction::Up, Direction::Down][way];
+    }
+    result.scenario["hosts"][0]["flows"] = json!([
+        { "kind": "ping", "count": 1, "packet_bytes": 84 },
+        { "kind": "constant", "count": 1, "packet_bytes": 1028 },
+        { "kind": "constant", "count": 1, "packet_bytes": 228 },
+    ]);
+    let mut series = Series::default();
+    for number in 0..40 {
+        let t_s = number as f64 * 0.25;
+        for flow in [0, 1, 2] {
+            series.datagrams.push(DatagramSample { t_s, flow, host: 0, number, took_ms: 50.0 });
+        }
+    }
+    let document = export::iperf3(&result, &series);
+    assert_eq!(document["start"]["test_start"]["blksize"], json!(1000));
+    let intervals = document["intervals"].as_array().expect("intervals");
+    assert_eq!(intervals.len(), 10);
+    let of = |value: &Value| ["packets", "bytes", "socket", "sender"].map(|key| value[key].clone());
+    for interval in intervals {
+        let streams: Vec<_> = interval["streams"].as_array().expect("streams").iter().map(of).collect();
+        let [up, down] =
+            [[json!(4), json!(4000), json!(6), json!(true)], [json!(4), json!(800), json!(7), json!(false)]];
+        assert_eq!(streams, [up, down]);
+        assert_eq!(interval["sum_bidir_reverse"]["bytes"], json!(800));
+    }
+}

@@ -6,7 +6,8 @@
 //! - with series, a row of [`FlowSeries`](crate::FlowSeries).
 //!
 //! Per sample and queue, with series: a row of [`QueueSeries`](crate::QueueSeries). Per tick of an agent (0.5 s) and
-//! connection: the limits in force. Per message: its delay. Columns grow by doubling, so their contents count one and a
+//! connection: the limits in force. Per message: its delay. Per datagram, with series: a row of
+//! [`DatagramSeries`](crate::DatagramSeries), and what the laboratory, which always has series, notes of it. Columns grow by doubling, so their contents count one and a
 //! half times, the mean of their possible sizes.
 //!
 //! *What it leaves out*: data that do not grow with the length of the run, except a constant per connection. Also
@@ -35,6 +36,10 @@ const QUEUE_ROW_BYTES: f64 = 70.0;
 /// `measure::Bounds`, an interval.
 const BOUND_BYTES: f64 = 48.0;
 const MESSAGE_BYTES: f64 = 2.0 * 8.0;
+/// A row of all columns of [`crate::DatagramSeries`].
+const DATAGRAM_ROW_BYTES: f64 = 30.0;
+/// What the laboratory notes of a datagram when it is sent and when it comes.
+const DATAGRAM_NOTE_BYTES: f64 = 16.0 + 32.0;
 /// Between two ticks of an agent.
 const TICK_S: f64 = 0.5;
 /// A column's size relative to its contents.
@@ -54,7 +59,7 @@ impl Scenario {
     pub fn memory(&self, series: bool) -> MemoryEstimate {
         let duration_s = self.duration.as_secs_f64();
         let samples = duration_s / self.sample.as_secs_f64();
-        let (mut connections, mut ticks, mut messages) = (0.0, 0.0, 0.0);
+        let (mut connections, mut ticks, mut messages, mut datagrams) = (0.0, 0.0, 0.0, 0.0);
         for block in &self.hosts {
             let bounded = block.kind.agent == AgentMode::Control && block.kind.policy.policy != PolicyName::None;
             for flow in &block.flows {
@@ -68,6 +73,9 @@ impl Scenario {
                 | TrafficKind::Constant { gap, .. } = flow.kind
                 {
                     messages += flows * duration_s / gap.as_secs_f64();
+                    if flow.kind.is_datagrams() && series {
+                        datagrams += flows * duration_s / gap.as_secs_f64();
+                    }
                 }
             }
         }
@@ -77,8 +85,10 @@ impl Scenario {
         let stations = if self.queues_by_station() { hosts as f64 } else { 0.0 };
         let running = samples * connections * (ROUND_TRIP_BYTES + SHARE_BYTES);
         let rows = if series { samples * (connections * FLOW_ROW_BYTES + queues * QUEUE_ROW_BYTES) } else { 0.0 };
+        let rows = rows + datagrams * DATAGRAM_ROW_BYTES;
         // Once more while they are written.
-        let growing = running + rows + ticks * BOUND_BYTES + messages * MESSAGE_BYTES;
+        let each = ticks * BOUND_BYTES + messages * MESSAGE_BYTES + datagrams * DATAGRAM_NOTE_BYTES;
+        let growing = running + rows + each;
         let constant = BASE_BYTES + connections * CONNECTION_BYTES + stations * STATION_QUEUES_BYTES;
         MemoryEstimate { running: constant + GROWTH * growing, kept: GROWTH * rows }
     }
@@ -115,6 +125,20 @@ mod tests {
         // 1200 samples of 10 connections, 170 bytes each, and of 13 queues, 70 each: 3.1 MB, one and a half times.
         let memory = scenario(&[]).memory(true);
         assert!(memory.running < 30e6 && (4.5e6..5e6).contains(&memory.kept), "{memory:?}");
+    }
+
+    #[test]
+    fn rows_of_datagrams_count() {
+        // 40 kb/s of 50 bytes for 120 s from each of 10 hosts: 120 000 datagrams.
+        let rates = ["hosts.0.flows.0.rate_mbps=0.04", "hosts.0.flows.0.packet_bytes=50"];
+        let of = |kind: &str| {
+            let text = format!("duration_s = 120\n[[hosts]]\ncount = 10\n[[hosts.flows]]\nkind = \"{kind}\"\n");
+            let overrides = rates.map(|text| Override::parse(text).expect("an override"));
+            Scenario::from_toml("ten.toml", &text, &overrides).expect("a scenario").memory(true)
+        };
+        let (bulk, constant) = (of("bulk"), of("constant"));
+        assert!((constant.kept - bulk.kept - 1.5 * 30.0 * 120e3).abs() < 1.0, "{bulk:?} {constant:?}");
+        assert!((constant.running - bulk.running - 1.5 * 94.0 * 120e3).abs() < 1.0, "{bulk:?} {constant:?}");
     }
 
     #[test]

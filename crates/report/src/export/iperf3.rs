@@ -10,6 +10,7 @@
 use super::{block, is_tcp, name};
 use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, FlowSample, RunResult, SERVER_PORT, Series};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The socket of flow 0.
 const FIRST_SOCKET: u32 = 5;
@@ -61,7 +62,7 @@ pub fn iperf3(result: &RunResult, series: &Series) -> Value {
     }
     json!({
         "start": start,
-        "intervals": if is_udp { Vec::new() } else { intervals(result, series, &flows) },
+        "intervals": if is_udp { intervals_of_udp(result, series, &flows) } else { intervals(result, series, &flows) },
         "end": if is_udp { end_of_udp(&flows, seconds) } else { end_of_tcp(result, series, &flows, seconds) },
     })
 }
@@ -73,10 +74,13 @@ fn segment_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
     tcp["mss_bytes"].as_u64().unwrap_or(1_460).saturating_sub(options)
 }
 
-/// The payload of a datagram of the flow's host.
+/// The payload of the flow's datagrams.
 fn datagram_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
-    let mut flows = block(result, flow)["flows"].as_array().into_iter().flatten();
-    let packet = flows.find(|flow| flow["kind"] == "constant").and_then(|flow| flow["packet_bytes"].as_u64());
+    // Numbers ascend through the blocks of a host.
+    let before = result.flows.iter().filter(|other| other.host == flow.host && other.id < flow.id).count();
+    let flows = block(result, flow)["flows"].as_array().into_iter().flatten();
+    let mut each = flows.flat_map(|block| (0..block["count"].as_u64().unwrap_or(1)).map(move |_| block));
+    let packet = each.nth(before).and_then(|block| block["packet_bytes"].as_u64());
     packet.unwrap_or(0).saturating_sub(DATAGRAM_HEADERS)
 }
 
@@ -97,11 +101,8 @@ fn with(mut fields: Map<String, Value>, more: Value) -> Value {
     Value::Object(fields)
 }
 
-/// What each flow did in each second: of the warm-up, and from its end on.
-fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<Value> {
-    if series.flows.is_empty() {
-        return Vec::new();
-    }
+/// The seconds of the warm-up, and from its end on: zero, start and end, and whether iperf3 omits it.
+fn seconds(result: &RunResult) -> Vec<(f64, f64, f64, bool)> {
     let warm = result.warmup_s;
     let mut ends = Vec::new();
     for (from, until, is_omitted) in [(0.0, warm, true), (warm, result.duration_s, false)] {
@@ -110,6 +111,58 @@ fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<
             let start = from + f64::from(second);
             (from, start, (start + 1.0).min(until), is_omitted)
         }));
+    }
+    ends
+}
+
+/// What came of each flow of datagrams in each second.
+fn intervals_of_udp(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<Value> {
+    if series.datagrams.t_s.is_empty() {
+        return Vec::new();
+    }
+    let mut came: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for datagram in series.datagrams.rows() {
+        came.entry(datagram.flow).or_default().push(datagram.t_s + datagram.took_ms / 1e3);
+    }
+    let interval = |(zero, start, end, is_omitted): (f64, f64, f64, bool)| {
+        let ways = [Direction::Up, Direction::Down].map(|way| {
+            let of_way = flows.iter().filter(move |flow| flow.direction == way);
+            let stream = |flow: &&FlowResult| {
+                let came = came.get(&flow.id).map_or(&[][..], Vec::as_slice);
+                let packets = came.partition_point(|at| *at <= end) - came.partition_point(|at| *at <= start);
+                (flow.id, packets as u64, packets as u64 * datagram_bytes(result, flow))
+            };
+            of_way.map(stream).collect::<Vec<_>>()
+        });
+        let mut interval = json!({ "streams": [] });
+        let both = ways.iter().all(|of_way| !of_way.is_empty());
+        let mut streams = Vec::new();
+        for (of_way, is_up) in ways.iter().zip([true, false]) {
+            let fields = |packets: u64, bytes: u64| {
+                let more = json!({ "packets": packets, "omitted": is_omitted, "sender": is_up });
+                with(amount(start - zero, end - zero, bytes as f64), more)
+            };
+            streams.extend(of_way.iter().map(|&(id, packets, bytes)| {
+                let mut stream = fields(packets, bytes);
+                stream["socket"] = json!(FIRST_SOCKET + id);
+                stream
+            }));
+            if !of_way.is_empty() {
+                let name = if both && !is_up { "sum_bidir_reverse" } else { "sum" };
+                let sum = |of: fn(&(u32, u64, u64)) -> u64| of_way.iter().map(of).sum();
+                interval[name] = fields(sum(|all| all.1), sum(|all| all.2));
+            }
+        }
+        interval["streams"] = json!(streams);
+        interval
+    };
+    seconds(result).into_iter().map(interval).collect()
+}
+
+/// What each TCP flow did in each second.
+fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<Value> {
+    if series.flows.is_empty() {
+        return Vec::new();
     }
     let samples: Vec<Vec<_>> = flows.iter().map(|flow| series.flows.of_flow(flow.id).collect()).collect();
     let interval = |(zero, start, end, is_omitted): (f64, f64, f64, bool)| {
@@ -156,7 +209,7 @@ fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<
         }
         interval
     };
-    ends.into_iter().map(interval).collect()
+    seconds(result).into_iter().map(interval).collect()
 }
 
 fn bytes_of(flow: &FlowResult, seconds: f64) -> f64 {
