@@ -3,8 +3,7 @@
 use lasthop_network::{Destination, NodeId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A flow's client is bound to this port plus the flow's index. From the port the server recognises the flow.
-pub(crate) const FIRST_CLIENT_PORT: u16 = 10_000;
+pub(crate) use lasthop_scenario::FIRST_CLIENT_PORT;
 
 /// How many addresses the server of a guest has: pages come from several.
 pub(crate) const GUEST_ADDRESSES: u16 = 8;
@@ -123,8 +122,8 @@ impl AddressPlan {
 }
 
 /// The port of a flow's client.
-pub(crate) fn client_port(flow: u16) -> u16 {
-    FIRST_CLIENT_PORT + flow
+pub(crate) fn client_port(flow: usize) -> u16 {
+    FIRST_CLIENT_PORT + u16::try_from(flow).expect("a scenario has at most 2000 flows")
 }
 
 /// The flow of a client port; `None` below the range of client ports.

@@ -196,7 +196,7 @@ impl Flow<'_> {
         }
         let server = AddressPlan::server(self.plan.server).to_string();
         let host = AddressPlan::host(self.plan.spec.host).to_string();
-        let (port, client) = (server_port(self.number).to_string(), client_port(self.number).to_string());
+        let (port, client) = (server_port(self.number).to_string(), client_port(self.number.into()).to_string());
         // Longer than the run. The laboratory ends it.
         let seconds = (end.as_secs_f64().ceil() + 10.0).to_string();
         let mut arguments = vec!["--client", &server, "--port", &port, "--bind", &host, "--cport", &client];
@@ -219,7 +219,7 @@ impl Flow<'_> {
             }
         }
         if self.sockets.is_none() {
-            let port = client_port(self.number);
+            let port = client_port(self.number.into());
             let near = sockets_of(client).find(|socket| local_port(socket.as_fd()) == Some(port))?;
             let far = sockets_of(&self.server).find(|socket| peer_port(socket.as_fd()) == Some(port))?;
             // If this process is killed, so are they.

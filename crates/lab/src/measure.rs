@@ -162,6 +162,12 @@ impl Measured<'_> {
         if unconnected > 0 {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
         }
+        let broken = self.traffic.flows.iter().filter(|flow| flow.broken).count();
+        if broken > 0 {
+            notes.push(format!(
+                "{broken} of {of} flows lost a connection to an error; transfers and videos go on with the next"
+            ));
+        }
         if has_links(self.scenario) && self.deciding_agents().next().is_some() {
             notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }

@@ -13,9 +13,9 @@
 //! Closing a socket resets its connection ([`reset_when_closed`]), so none outlives the run or the process. A connection
 //! with a successor is closed when its receiver has read the end: its port is free at once, without TIME-WAIT.
 
-use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
+use crate::addresses::{AddressPlan, client_port, flow_of_port};
 use crate::clock::{Clock, Schedule};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 use crate::guest::queues::OF_LABORATORY;
 use crate::hosts::Hosts;
 use crate::namespace::Namespace;
@@ -25,7 +25,7 @@ use crate::tcp_switches::SocketOptions;
 use crate::tun::MTU;
 use crate::valve::Station;
 use lasthop_measure::DeliveryMeter;
-use lasthop_scenario::{Direction, FlowSpec, TrafficKind, VideoResult};
+use lasthop_scenario::{Direction, FlowSpec, SERVER_PORT, TrafficKind, VideoResult};
 use lasthop_traffic::{Action, Application};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
@@ -40,13 +40,13 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The port of the servers' listeners.
-const SERVER_PORT: u16 = 5001;
 /// The size of a write: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
 /// The interval of telling the valves how much the senders may have below their sockets, and over aggregates of reading
 /// what has not woken its receiver.
 pub(crate) const LOOK_EVERY: Span = Span::from_millis(4);
+/// How often an application acts before the others get their turn.
+const ACTS_AT_ONCE: usize = 64;
 /// The maximum size of a read.
 const READ_BYTES: usize = 1024 * 1024;
 
@@ -95,6 +95,11 @@ impl FlowPlan {
         self.over_aggregates && self.spec.kind.is_greedy()
     }
 
+    /// Whether the application opens the next connection where one failed.
+    fn goes_on(&self) -> bool {
+        matches!(self.spec.kind, TrafficKind::Transfers { .. } | TrafficKind::Video { .. })
+    }
+
     /// What an end is watched for. Who may have nothing to write is told once that there is room.
     fn interest(&self, sends: bool) -> EpollFlags {
         match (self.asks(), sends) {
@@ -126,6 +131,8 @@ pub(crate) struct FlowReport {
     pub(crate) timeouts: Option<u32>,
     /// The reason, if the flow ended before the run.
     pub(crate) failed: Option<String>,
+    /// Whether a connection ended with an error, and the application goes on with the next.
+    pub(crate) broken: bool,
     /// The server has not seen the end of its handshake. This happens when acknowledgements are lost.
     pub(crate) unconnected: bool,
     /// The messages or transfers; empty for an endless flow.
@@ -229,6 +236,7 @@ struct Flow {
     in_warmup: Counted,
     last_info: Option<TcpInfo>,
     failed: Option<String>,
+    broken: bool,
     deliveries: DeliveryMeter,
     sent: Vec<(Time, u64)>,
 }
@@ -297,6 +305,7 @@ impl<'a> Traffic<'a> {
                 in_warmup: Counted::default(),
                 last_info: None,
                 failed: None,
+                broken: false,
                 deliveries: DeliveryMeter::default(),
                 sent: Vec::new(),
             });
@@ -374,7 +383,14 @@ impl<'a> Traffic<'a> {
             let mut deliveries = flow.deliveries;
             plan.application.undelivered().for_each(|since| deliveries.on_undelivered(since));
             let video = plan.application.video(warm, until);
-            FlowReport { unconnected: !flow.connected, deliveries, sent: flow.sent, video, ..report }
+            FlowReport {
+                broken: flow.broken,
+                unconnected: !flow.connected,
+                deliveries,
+                sent: flow.sent,
+                video,
+                ..report
+            }
         });
         Ok(Report { flows: flows.collect(), samples, came: self.came, late })
     }
@@ -406,20 +422,22 @@ impl<'a> Traffic<'a> {
         Ok(late)
     }
 
-    /// Lets an application do what is due.
+    /// Lets an application do what is due, of more than [`ACTS_AT_ONCE`] a part: whose datagrams come due faster than this
+    /// machine sends them must hold up neither the other flows nor the end of the run.
     fn act(&mut self, number: usize, clock: Clock, stations: &[Station]) -> Result<()> {
         let mut actions = Vec::new();
-        loop {
+        for _ in 0..ACTS_AT_ONCE {
             let now = clock.now();
             let application = &mut self.plans[number].application;
             if application.next_at() > now {
-                return Ok(());
+                break;
             }
             application.act(now, &mut actions);
             for action in actions.drain(..) {
                 self.carry_out(number, action, clock, stations)?;
             }
         }
+        Ok(())
     }
 
     fn carry_out(&mut self, number: usize, action: Action, clock: Clock, stations: &[Station]) -> Result<()> {
@@ -445,7 +463,7 @@ impl<'a> Traffic<'a> {
             }
             Action::Saturate | Action::Cease => unreachable!("a scenario with saturated traffic is refused"),
         }
-        self.flush(number);
+        self.flush(number, clock.now());
         Ok(())
     }
 
@@ -453,6 +471,7 @@ impl<'a> Traffic<'a> {
     fn open(&mut self, number: usize) -> Result<()> {
         let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
         if flow.started {
+            flow.read_sender(plan);
             flow.past = flow.counted();
             (flow.server, flow.last_info) = (None, None);
             (flow.unwritten, flow.unasked, flow.read, flow.asked) = (0, 0, 0, 0);
@@ -505,8 +524,8 @@ impl<'a> Traffic<'a> {
     }
 
     /// Writes what both ends of a flow have to write.
-    fn flush(&mut self, number: usize) {
-        let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+    fn flush(&mut self, number: usize, now: Time) {
+        let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         if !flow.started || flow.failed.is_some() {
             return;
         }
@@ -527,13 +546,13 @@ impl<'a> Traffic<'a> {
             outcome = outcome.and(send_all(receiver, &self.zeroes[..WRITE_BYTES], &mut flow.unasked));
         }
         if let Err(error) = outcome {
-            flow.fail(&self.epoll, error);
+            flow.fail(plan, &self.epoll, now, error);
         }
     }
 
     /// Handles an event on one end of a flow: the host's ("up") or its server's.
     fn serve(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) -> Result<()> {
-        self.flush(number);
+        self.flush(number, clock.now());
         let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         let socket = match end {
             Direction::Up => Some(&flow.client),
@@ -545,7 +564,7 @@ impl<'a> Traffic<'a> {
             if plan.asks() {
                 match receive_all(socket, &mut self.zeroes) {
                     Ok((asked, _)) => flow.asked += asked.get(),
-                    Err(error) => flow.fail(&self.epoll, error),
+                    Err(error) => flow.fail(plan, &self.epoll, now, error),
                 }
                 plan.application.on_asked(now, flow.asked);
             }
@@ -570,12 +589,11 @@ impl<'a> Traffic<'a> {
                         flow.failed = Some("the connection ended before its sender closed it".to_owned());
                     }
                     // The final counters. A finished connection is not sampled again.
-                    let info = flow.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok());
-                    flow.last_info = info.or(flow.last_info);
+                    flow.read_sender(plan);
                     flow.ended = true;
                 }
             }
-            Err(error) => flow.fail(&self.epoll, error),
+            Err(error) => flow.fail(plan, &self.epoll, now, error),
         }
         self.act(number, clock, stations)
     }
@@ -584,7 +602,7 @@ impl<'a> Traffic<'a> {
     fn serve_datagrams(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) {
         let mut stamp = [0; STAMP_BYTES];
         loop {
-            let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+            let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
             let socket = match end {
                 Direction::Up => &flow.client,
                 Direction::Down => flow.server.as_ref().expect("a flow of datagrams has both sockets"),
@@ -595,7 +613,7 @@ impl<'a> Traffic<'a> {
                 Ok(_) | Err(Errno::EINTR) => continue,
                 Err(Errno::EAGAIN) => return,
                 Err(error) => {
-                    flow.fail(&self.epoll, error);
+                    flow.fail(plan, &self.epoll, clock.now(), error);
                     return;
                 }
             };
@@ -624,7 +642,7 @@ impl<'a> Traffic<'a> {
         payload: usize,
         stations: &[Station],
     ) {
-        let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
+        let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         let (socket, end) = match end {
             Direction::Up => (&flow.client, plan.ends[0]),
             Direction::Down => (flow.server.as_ref().expect("a flow of datagrams has both sockets"), plan.ends[1]),
@@ -635,7 +653,7 @@ impl<'a> Traffic<'a> {
         match socket::send(socket.as_raw_fd(), &bytes[..payload], MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
             Ok(_) => stations[end].on_datagram((payload + DATAGRAM_HEADERS) as u64),
             Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => {}
-            Err(error) => flow.fail(&self.epoll, error),
+            Err(error) => flow.fail(plan, &self.epoll, sent_at, error),
         }
     }
 
@@ -691,16 +709,28 @@ impl Flow {
         }
     }
 
+    /// Takes the sender's latest counters.
+    fn read_sender(&mut self, plan: &FlowPlan) {
+        let info = self.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok());
+        self.last_info = info.or(self.last_info);
+    }
+
     fn counted(&self) -> Counted {
         Counted::new(self.received, self.last_info).with_past(self.past)
     }
 
-    /// Nothing more happens on this flow.
-    fn fail(&mut self, epoll: &Epoll, error: Errno) {
+    /// Nothing more happens on this connection; whether there is a next one is the application's matter.
+    fn fail(&mut self, plan: &mut FlowPlan, epoll: &Epoll, now: Time, error: Errno) {
         for socket in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
             let _ = epoll.delete(socket);
         }
-        self.failed = Some(format!("the connection ended: {error}"));
+        if plan.goes_on() {
+            self.read_sender(plan);
+            (self.broken, self.ended, self.closed, self.unasked) = (true, true, true, 0);
+            plan.application.on_failed(now);
+        } else {
+            self.failed = Some(format!("the connection ended: {error}"));
+        }
     }
 }
 
@@ -735,7 +765,7 @@ pub(crate) fn tell_small_queues<'a>(senders: impl Iterator<Item = (&'a FlowPlan,
 
 /// A client's socket, in its host's namespace.
 fn client_socket(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<OwnedFd> {
-    let port = client_port(number)?;
+    let port = client_port(number);
     hosts.hosts()[usize::from(plan.spec.host)].run(|| {
         let client = tcp_socket(AddressPlan::host(plan.spec.host), port)?;
         plan.options.on_new(&client)?;
@@ -749,15 +779,10 @@ fn client_socket(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<OwnedF
     })
 }
 
-fn client_port(number: usize) -> Result<u16> {
-    let port = u16::try_from(number).ok().and_then(|number| FIRST_CLIENT_PORT.checked_add(number));
-    port.ok_or_else(|| Error::Machine(format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT)))
-}
-
 /// The sockets of a flow of datagrams, at its host and at its server, connected with each other. Both have the flow's
 /// port.
 fn datagram_sockets(plan: &FlowPlan, number: usize, hosts: &Hosts) -> Result<[OwnedFd; 2]> {
-    let port = client_port(number)?;
+    let port = client_port(number);
     let host = (AddressPlan::host(plan.spec.host), &hosts.hosts()[usize::from(plan.spec.host)]);
     let server = (AddressPlan::server(plan.server), &hosts.servers()[usize::from(plan.server)]);
     let socket = |(here, namespace): (Ipv4Addr, &Namespace), there: Ipv4Addr| {
@@ -852,12 +877,8 @@ fn receive_all(socket: &OwnedFd, unused: &mut [u8]) -> nix::Result<(Bytes, bool)
     loop {
         match socket::recv(socket.as_raw_fd(), unused, MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT) {
             Ok(0) => return Ok((total, true)),
-            Ok(received) => {
-                total += Bytes::new(received as u64);
-                if received < unused.len() {
-                    return Ok((total, false));
-                }
-            }
+            // After a short read, too: an end that came with the last data raises no further edge (epoll(7)).
+            Ok(received) => total += Bytes::new(received as u64),
             Err(Errno::EAGAIN) => return Ok((total, false)),
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error),
@@ -878,6 +899,19 @@ mod tests {
         // A flow that starts after the warm-up.
         let report = end.since(Counted::default(), None);
         assert_eq!((report.retransmits, report.timeouts), (45, Some(2)));
+    }
+
+    #[test]
+    fn an_end_that_came_with_the_last_data_is_seen_with_them() {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (sender, receiver) =
+            socket::socketpair(AddressFamily::Unix, SockType::Stream, None, flags).expect("a pair of sockets");
+        let mut unused = [0; 4096];
+        nix::unistd::write(&sender, &[0; 100]).expect("room");
+        assert_eq!(receive_all(&receiver, &mut unused), Ok((Bytes::new(100), false)));
+        nix::unistd::write(&sender, &[0; 100]).expect("room");
+        close(&sender);
+        assert_eq!(receive_all(&receiver, &mut unused), Ok((Bytes::new(100), true)));
     }
 
     #[test]
@@ -969,6 +1003,30 @@ mod tests {
         assert!((4.0..=9.0).contains(&segments_per_ack(joined)), "{said}");
     }
 
+    /// A call and pings, with all datagrams due since this machine started.
+    #[test]
+    fn a_flow_that_cannot_keep_up_leaves_the_others_their_turn() {
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+            eprintln!("skipped: kernel hosts need root");
+            return;
+        }
+        let flows = "[[hosts.flows]]\nkind = \"constant\"\n[[hosts.flows]]\nkind = \"ping\"\n";
+        let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &format!("[[hosts]]\n{flows}"), &[]);
+        let scenario = scenario.expect("a scenario");
+        let specs = scenario.expanded_hosts();
+        let servers = crate::hosts::Servers::of(&scenario, &specs).expect("servers");
+        let hosts = Hosts::new(&scenario, &specs, &servers, None).expect("namespaces");
+        let laws = crate::laws::Laws::load(&specs).expect("none");
+        let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
+        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
+        let stations = [Station::new(false), Station::new(false)];
+        let late = traffic.act_all(Clock::started_at_monotonic_ns(0), &stations).expect("sockets");
+        assert!(late > Span::from_secs(20), "{late:?}");
+        let sent: Vec<usize> = traffic.flows.iter().map(|flow| flow.sent.len()).collect();
+        assert_eq!(sent, [ACTS_AT_ONCE; 2]);
+    }
+
     /// Carries the scenario's flows, without a network in between, until all have received this much or seem stuck.
     fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traffic<'static>, &'static Hosts) {
         let specs = scenario.expanded_hosts();
@@ -979,15 +1037,23 @@ mod tests {
         let laws = crate::laws::Laws::load(&specs).expect("none");
         let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
         let mut traffic = Traffic::prepare(plans, hosts).expect("sockets");
+        let enough = vec![enough; traffic.flows.len()];
+        carry_until(&enough, &mut traffic, Clock::start());
+        (traffic, hosts)
+    }
+
+    fn carry_until(enough: &[Bytes], traffic: &mut Traffic<'_>, clock: Clock) {
         let over = AtomicBool::new(false);
+        let hosts = traffic.hosts;
         std::thread::scope(|scope| {
             scope.spawn(|| carry_at_once(hosts, &over));
             let stations = Vec::new();
-            let clock = Clock::start();
             let mut events = [EpollEvent::empty(); 64];
-            let deadline = Time::ZERO + Span::from_secs(20);
+            let deadline = clock.now() + Span::from_secs(20);
             traffic.act_all(clock, &stations).expect("sockets");
-            while traffic.flows.iter().any(|flow| flow.received < enough) && clock.now() < deadline {
+            let lacks =
+                |traffic: &Traffic<'_>| traffic.flows.iter().zip(enough).any(|(flow, enough)| flow.received < *enough);
+            while lacks(traffic) && clock.now() < deadline {
                 let woken = wait(&traffic.epoll, &mut events, Span::from_millis(20)).expect("events");
                 for event in &events[..woken] {
                     traffic.on_event(event, clock, &stations).expect("sockets");
@@ -995,7 +1061,32 @@ mod tests {
             }
             over.store(true, Ordering::Relaxed);
         });
-        (traffic, hosts)
+    }
+
+    /// A page and a video; then their connections break.
+    #[test]
+    fn transfers_and_videos_go_on_with_the_next_connection_where_one_failed() {
+        const ENOUGH: Bytes = Bytes::new(20_000);
+
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+            eprintln!("skipped: kernel hosts need root");
+            return;
+        }
+        let flows = ["kind = \"transfers\"\ntransfer_kib = 1000\noff_s = 0", "kind = \"video\"\ndirection = \"down\""];
+        let text = format!("[[hosts]]\n{}", flows.map(|keys| format!("[[hosts.flows]]\n{keys}\n")).concat());
+        let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+        let (mut traffic, _) = until_all_have(ENOUGH, &scenario);
+        let enough: Vec<Bytes> = traffic.flows.iter().map(|flow| flow.received + ENOUGH).collect();
+        for (flow, plan) in traffic.flows.iter_mut().zip(&mut traffic.plans) {
+            flow.fail(plan, &traffic.epoll, Time::ZERO, Errno::ETIMEDOUT);
+        }
+        // A clock that is ahead of the one before.
+        carry_until(&enough, &mut traffic, Clock::started_at_monotonic_ns(0));
+        for (flow, enough) in traffic.flows.iter().zip(enough) {
+            let said = format!("{} of {enough}, {:?}", flow.received, flow.failed);
+            assert!(flow.received >= enough && flow.failed.is_none() && flow.broken, "{said}");
+        }
     }
 
     /// The rows of the namespace's /proc/net/tcp, without connections in TIME_WAIT (06), which hold nothing.

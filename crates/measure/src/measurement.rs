@@ -49,7 +49,7 @@ struct Flow<'a> {
     deliveries: DeliveryMeter,
     datagrams: DatagramMeter,
     video: Option<VideoResult>,
-    /// When it was last sampled, and what the receiving application had got by then.
+    /// When the series had its last row, or the flow its start, and what the receiving application had got by then.
     before: (Time, Bytes),
 }
 
@@ -130,14 +130,14 @@ pub struct RealTime {
 impl<'a> Measurement<'a> {
     /// A run of this scenario, whose [`Scenario::expanded_hosts`] are `hosts`. `series`: whether series are kept.
     pub fn new(scenario: &'a Scenario, hosts: &'a [HostSpec], series: bool) -> Self {
-        let flow = |spec| Flow {
+        let flow = |spec: &'a FlowSpec| Flow {
             spec,
             meter: FlowMeter::default(),
             bounds: Bounds::default(),
             deliveries: DeliveryMeter::default(),
             datagrams: DatagramMeter::default(),
             video: None,
-            before: (Time::ZERO, Bytes::ZERO),
+            before: (spec.start, Bytes::ZERO),
         };
         Self {
             scenario,
@@ -205,7 +205,6 @@ impl<'a> Measurement<'a> {
     /// `seen`: what its sender reports, `None` while the connection is not open.
     pub fn on_sample(&mut self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
         let flow = &mut self.flows[flow];
-        let (before_at, before) = std::mem::replace(&mut flow.before, (at, received));
         let waits = seen.is_some_and(|seen| seen.unsent_bytes > 0 || seen.in_flight_segments > 0);
         let busy = flow.spec.kind.is_greedy() && waits;
         self.shares.on_sample(at, flow.spec.id, flow.spec.host, received, busy);
@@ -213,6 +212,8 @@ impl<'a> Measurement<'a> {
         let srtt_ms = seen.srtt.map(Span::as_millis_f64);
         flow.meter.on_sample(at >= self.warm_at, seen.acked, srtt_ms, seen.cwnd_segments, seen.state);
         let Some(series) = &mut self.series else { return };
+        // What came since without a row, as the end of a transfer, is in this one.
+        let (before_at, before) = std::mem::replace(&mut flow.before, (at, received));
         let limits = flow.bounds.at(at);
         let link = seen.last_link;
         series.flows.push(FlowSample {

@@ -3,7 +3,7 @@
 #[path = "../../scenario/tests/sample/mod.rs"]
 mod sample;
 
-use lasthop_measure::{Counted, DeliveryMeter, Finished, Measurement, RealTime};
+use lasthop_measure::{Counted, DeliveryMeter, Finished, Measurement, RealTime, Seen};
 use lasthop_scenario::{Build, HostsKind, InvalidKind, Lateness, RunResult, Scenario};
 use lasthop_units::{Bytes, Span, Time};
 use sample::statistics;
@@ -127,6 +127,32 @@ fn messages_and_transfers_are_told_apart_and_of_each_connection() {
     assert_eq!((result.flows[2].messages, result.flows[2].message_ms), (0, None));
     let bulk = run(&[("", 1.0, nothing())], None);
     assert_eq!((bulk.messages, bulk.transfers), (None, None));
+}
+
+#[test]
+fn what_comes_without_a_connection_is_in_the_next_row_of_the_series() {
+    let text = "[[hosts]]\n[[hosts.flows]]\nkind = \"transfers\"\ntransfer_kib = 64\nstart_s = 0.5\n";
+    let scenario = Scenario::from_toml("test.toml", text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let hosts = scenario.expanded_hosts();
+    let mut measurement = Measurement::new(&scenario, &hosts, true);
+    // At 1 s a connection is open, at 2 s it has delivered the rest and is closed, at 3 s the next one is open.
+    for (second, megabits, is_open) in [(0, 0, false), (1, 1, true), (2, 3, false), (3, 4, true)] {
+        let (at, received) = (Time::ZERO + Span::from_secs(second), Bytes::new(megabits * MEGABIT));
+        measurement.on_sample(at, 0, received, is_open.then(Seen::default).as_ref());
+    }
+    let finished = Finished {
+        build: Build::default(),
+        flows: vec![Counted::default()],
+        statistics: &statistics(),
+        device_drops: 0,
+        policies: Vec::new(),
+        events: 1,
+        notes: Vec::new(),
+        real_time: None,
+    };
+    let (_, series) = measurement.into_outcome(finished);
+    // 1 Mb from the start at 0.5 s, and 3 in 2 s.
+    assert_eq!((series.flows.t_s, series.flows.goodput_mbps), (vec![1.0, 3.0], vec![2.0, 1.5]));
 }
 
 #[test]

@@ -192,6 +192,22 @@ fn iperf3s_document_has_its_keys_and_the_bytes_of_each_second() {
 }
 
 #[test]
+fn a_row_of_a_flow_counts_for_the_time_since_the_one_before() {
+    let (mut result, _) = home();
+    result.flows.truncate(1);
+    result.flows[0].started_s = 0.4;
+    let mut series = Series::default();
+    // 8 Mb/s for 0.1 s, then nothing is sampled until 2.3; the last one is late.
+    for t_s in [0.5, 2.3, 2.4, 2.55] {
+        series.flows.push(FlowSample { t_s, goodput_mbps: 8.0, ..FlowSample::default() });
+    }
+    let document = export::iperf3(&result, &series);
+    let sums = document["intervals"].as_array().expect("intervals").iter();
+    let bytes: Vec<u64> = sums.filter_map(|interval| interval["sum"]["bytes"].as_u64()).collect();
+    assert_eq!(bytes, [100_000, 2_050_000]);
+}
+
+#[test]
 fn datagrams_alone_are_iperf3s_udp() {
     let (mut result, _) = home();
     result.flows.retain(|flow| flow.kind == "constant");
@@ -200,4 +216,38 @@ fn datagrams_alone_are_iperf3s_udp() {
     let sum = &document["end"]["sum"];
     assert_eq!((&sum["packets"], &sum["lost_packets"], &sum["lost_percent"]), (&json!(400), &json!(10), &json!(2.5)));
     assert_eq!((&sum["jitter_ms"], &document["start"]["test_start"]["blksize"]), (&json!(1.5), &json!(172)));
+}
+
+#[test]
+fn each_flow_of_datagrams_has_its_own_size_and_the_packets_of_each_second() {
+    let (mut result, _) = home();
+    result.flows.truncate(3);
+    for ((flow, kind), way) in result.flows.iter_mut().zip(["ping", "constant", "constant"]).zip([0, 0, 1]) {
+        (flow.host, flow.kind) = (0, kind.to_owned());
+        flow.direction = [Direction::Up, Direction::Down][way];
+    }
+    result.scenario["hosts"][0]["flows"] = json!([
+        { "kind": "ping", "count": 1, "packet_bytes": 84 },
+        { "kind": "constant", "count": 1, "packet_bytes": 1028 },
+        { "kind": "constant", "count": 1, "packet_bytes": 228 },
+    ]);
+    let mut series = Series::default();
+    for number in 0..40 {
+        let t_s = number as f64 * 0.25;
+        for flow in [0, 1, 2] {
+            series.datagrams.push(DatagramSample { t_s, flow, host: 0, number, took_ms: 50.0 });
+        }
+    }
+    let document = export::iperf3(&result, &series);
+    assert_eq!(document["start"]["test_start"]["blksize"], json!(1000));
+    let intervals = document["intervals"].as_array().expect("intervals");
+    assert_eq!(intervals.len(), 10);
+    let of = |value: &Value| ["packets", "bytes", "socket", "sender"].map(|key| value[key].clone());
+    for interval in intervals {
+        let streams: Vec<_> = interval["streams"].as_array().expect("streams").iter().map(of).collect();
+        let [up, down] =
+            [[json!(4), json!(4000), json!(6), json!(true)], [json!(4), json!(800), json!(7), json!(false)]];
+        assert_eq!(streams, [up, down]);
+        assert_eq!(interval["sum_bidir_reverse"]["bytes"], json!(800));
+    }
 }

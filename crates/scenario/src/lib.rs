@@ -49,4 +49,4 @@ pub use series::{
     CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries, Series,
     place_name,
 };
-pub use traffic::{FlowBlock, FlowSpec, LEAST_PACKET, Ladder, TrafficKind};
+pub use traffic::{FIRST_CLIENT_PORT, FlowBlock, FlowSpec, LEAST_PACKET, Ladder, SERVER_PORT, TrafficKind};

@@ -41,7 +41,7 @@ pub struct FlowSample {
     pub unsent_bytes: u64,
     /// Retransmitted segments, since the connection opened.
     pub retransmits: u64,
-    /// Goodput since the last sample.
+    /// Goodput since the connection's row before; of its first row, since the flow's start.
     pub goodput_mbps: f64,
     /// The lower limit in force, if any.
     pub bound_min: Option<u32>,

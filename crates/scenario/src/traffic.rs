@@ -7,6 +7,11 @@ use lasthop_network::NodeId;
 use lasthop_units::{Bytes, Span, Time};
 use rand::{Rng, RngExt as _};
 
+/// A flow's client has this port plus the flow's number. From the port a server recognises the flow.
+pub const FIRST_CLIENT_PORT: u16 = 10_000;
+/// The port of the servers' listeners.
+pub const SERVER_PORT: u16 = 5001;
+
 /// One `[[hosts.flows]]` block: `count` equal connections of each host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowBlock {

@@ -6,11 +6,10 @@
 
 use crate::simulation::Payload;
 use lasthop_network::{Destination, NodeId, Packet};
+use lasthop_scenario::{FIRST_CLIENT_PORT, SERVER_PORT};
 use lasthop_tcp::Segment;
 use std::collections::BTreeMap;
 
-const FIRST_CLIENT_PORT: u16 = 10_000;
-const FIRST_SERVER_PORT: u16 = 5001;
 /// Server ports below the client ports.
 const SERVER_PORTS: u32 = 4000;
 /// The agents' port (docs/guide/agent.md).
@@ -112,7 +111,7 @@ pub(crate) const fn number_of(id: u64) -> u32 {
 /// The ports of the sender and the receiver.
 fn ports(connection: u32, incarnation: u32, is_near: bool) -> (u16, u16) {
     let client = FIRST_CLIENT_PORT.wrapping_add(connection as u16);
-    let server = FIRST_SERVER_PORT + (incarnation.saturating_sub(1) % SERVER_PORTS) as u16;
+    let server = SERVER_PORT + (incarnation.saturating_sub(1) % SERVER_PORTS) as u16;
     if is_near { (client, server) } else { (server, client) }
 }
 

@@ -8,14 +8,12 @@
 //! 0, not measured. `rttvar`, `snd_wnd` and `pmtu` are absent, as is whatever else lasthop does not measure.
 
 use super::{block, is_tcp, name};
-use lasthop_scenario::{Direction, FlowResult, RunResult, Series};
+use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, FlowSample, RunResult, SERVER_PORT, Series};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The socket of flow 0.
 const FIRST_SOCKET: u32 = 5;
-/// The ports of the laboratory.
-const FIRST_CLIENT_PORT: u32 = 10_000;
-const SERVER_PORT: u32 = 5_001;
 /// IP, UDP.
 const DATAGRAM_HEADERS: u64 = 28;
 
@@ -28,13 +26,13 @@ pub fn iperf3(result: &RunResult, series: &Series) -> Value {
     let seconds = result.duration_s - result.warmup_s;
     let ways = [Direction::Up, Direction::Down].map(|way| flows.iter().any(|flow| flow.direction == way));
     let connected = flows.iter().map(|flow| {
-        let port = FIRST_CLIENT_PORT + flow.id;
+        let port = u32::from(FIRST_CLIENT_PORT) + flow.id;
         json!({
             "socket": FIRST_SOCKET + flow.id,
             "local_host": name(result, flow),
             "local_port": port,
             "remote_host": "server",
-            "remote_port": if is_udp { port } else { SERVER_PORT },
+            "remote_port": if is_udp { port } else { SERVER_PORT.into() },
         })
     });
     let block_bytes =
@@ -64,7 +62,7 @@ pub fn iperf3(result: &RunResult, series: &Series) -> Value {
     }
     json!({
         "start": start,
-        "intervals": if is_udp { Vec::new() } else { intervals(result, series, &flows) },
+        "intervals": if is_udp { intervals_of_udp(result, series, &flows) } else { intervals(result, series, &flows) },
         "end": if is_udp { end_of_udp(&flows, seconds) } else { end_of_tcp(result, series, &flows, seconds) },
     })
 }
@@ -76,10 +74,13 @@ fn segment_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
     tcp["mss_bytes"].as_u64().unwrap_or(1_460).saturating_sub(options)
 }
 
-/// The payload of a datagram of the flow's host.
+/// The payload of the flow's datagrams.
 fn datagram_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
-    let mut flows = block(result, flow)["flows"].as_array().into_iter().flatten();
-    let packet = flows.find(|flow| flow["kind"] == "constant").and_then(|flow| flow["packet_bytes"].as_u64());
+    // Numbers ascend through the blocks of a host.
+    let before = result.flows.iter().filter(|other| other.host == flow.host && other.id < flow.id).count();
+    let flows = block(result, flow)["flows"].as_array().into_iter().flatten();
+    let mut each = flows.flat_map(|block| (0..block["count"].as_u64().unwrap_or(1)).map(move |_| block));
+    let packet = each.nth(before).and_then(|block| block["packet_bytes"].as_u64());
     packet.unwrap_or(0).saturating_sub(DATAGRAM_HEADERS)
 }
 
@@ -100,11 +101,8 @@ fn with(mut fields: Map<String, Value>, more: Value) -> Value {
     Value::Object(fields)
 }
 
-/// What each flow did in each second: of the warm-up, and from its end on.
-fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<Value> {
-    if series.flows.is_empty() {
-        return Vec::new();
-    }
+/// The seconds of the warm-up, and from its end on: zero, start and end, and whether iperf3 omits it.
+fn seconds(result: &RunResult) -> Vec<(f64, f64, f64, bool)> {
     let warm = result.warmup_s;
     let mut ends = Vec::new();
     for (from, until, is_omitted) in [(0.0, warm, true), (warm, result.duration_s, false)] {
@@ -114,18 +112,76 @@ fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<
             (from, start, (start + 1.0).min(until), is_omitted)
         }));
     }
+    ends
+}
+
+/// What came of each flow of datagrams in each second.
+fn intervals_of_udp(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<Value> {
+    if series.datagrams.t_s.is_empty() {
+        return Vec::new();
+    }
+    let mut came: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for datagram in series.datagrams.rows() {
+        came.entry(datagram.flow).or_default().push(datagram.t_s + datagram.took_ms / 1e3);
+    }
+    let interval = |(zero, start, end, is_omitted): (f64, f64, f64, bool)| {
+        let ways = [Direction::Up, Direction::Down].map(|way| {
+            let of_way = flows.iter().filter(move |flow| flow.direction == way);
+            let stream = |flow: &&FlowResult| {
+                let came = came.get(&flow.id).map_or(&[][..], Vec::as_slice);
+                let packets = came.partition_point(|at| *at <= end) - came.partition_point(|at| *at <= start);
+                (flow.id, packets as u64, packets as u64 * datagram_bytes(result, flow))
+            };
+            of_way.map(stream).collect::<Vec<_>>()
+        });
+        let mut interval = json!({ "streams": [] });
+        let both = ways.iter().all(|of_way| !of_way.is_empty());
+        let mut streams = Vec::new();
+        for (of_way, is_up) in ways.iter().zip([true, false]) {
+            let fields = |packets: u64, bytes: u64| {
+                let more = json!({ "packets": packets, "omitted": is_omitted, "sender": is_up });
+                with(amount(start - zero, end - zero, bytes as f64), more)
+            };
+            streams.extend(of_way.iter().map(|&(id, packets, bytes)| {
+                let mut stream = fields(packets, bytes);
+                stream["socket"] = json!(FIRST_SOCKET + id);
+                stream
+            }));
+            if !of_way.is_empty() {
+                let name = if both && !is_up { "sum_bidir_reverse" } else { "sum" };
+                let sum = |of: fn(&(u32, u64, u64)) -> u64| of_way.iter().map(of).sum();
+                interval[name] = fields(sum(|all| all.1), sum(|all| all.2));
+            }
+        }
+        interval["streams"] = json!(streams);
+        interval
+    };
+    seconds(result).into_iter().map(interval).collect()
+}
+
+/// What each TCP flow did in each second.
+fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<Value> {
+    if series.flows.is_empty() {
+        return Vec::new();
+    }
     let samples: Vec<Vec<_>> = flows.iter().map(|flow| series.flows.of_flow(flow.id).collect()).collect();
-    let sample_s = result.scenario["sample_ms"].as_f64().unwrap_or(0.0) / 1e3;
     let interval = |(zero, start, end, is_omitted): (f64, f64, f64, bool)| {
         let mut streams = Vec::new();
         let mut sums = [(0.0, 0, false); 2];
         for (flow, samples) in flows.iter().zip(&samples) {
             let within = samples.partition_point(|sample| sample.t_s <= start)
                 ..samples.partition_point(|sample| sample.t_s <= end);
-            let before = within.start.checked_sub(1).map_or(0, |before| samples[before].retransmits);
+            let row_before = within.start.checked_sub(1).map(|before| samples[before]);
+            let before = row_before.map_or(0, |before| before.retransmits);
+            let mut before_s = row_before.map_or(flow.started_s, |before| before.t_s);
             let of_second = &samples[within];
             let Some(last) = of_second.last() else { continue };
-            let bytes = of_second.iter().map(|sample| sample.goodput_mbps * 1e6 / 8.0 * sample_s).sum::<f64>();
+            // A row is of the time since the one before.
+            let bytes_of = |sample: &FlowSample| {
+                let seconds = sample.t_s - std::mem::replace(&mut before_s, sample.t_s);
+                sample.goodput_mbps * 1e6 / 8.0 * seconds.max(0.0)
+            };
+            let bytes = of_second.iter().map(bytes_of).sum::<f64>();
             // A next connection counts from 0 again.
             let retransmits = last.retransmits.checked_sub(before).unwrap_or(last.retransmits);
             let sum = &mut sums[usize::from(flow.direction == Direction::Down)];
@@ -153,7 +209,7 @@ fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<
         }
         interval
     };
-    ends.into_iter().map(interval).collect()
+    seconds(result).into_iter().map(interval).collect()
 }
 
 fn bytes_of(flow: &FlowResult, seconds: f64) -> f64 {
