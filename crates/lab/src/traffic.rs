@@ -562,7 +562,7 @@ impl<'a> Traffic<'a> {
         let now = clock.now();
         if plan.spec.direction == end {
             if plan.asks() {
-                match receive_all(socket, &mut self.zeroes) {
+                match receive_all(socket, &mut self.zeroes, plan.asks()) {
                     Ok((asked, _)) => flow.asked += asked.get(),
                     Err(error) => flow.fail(plan, &self.epoll, now, error),
                 }
@@ -571,7 +571,7 @@ impl<'a> Traffic<'a> {
             return self.act(number, clock, stations);
         }
         let first = flow.received == Bytes::ZERO;
-        match receive_all(socket, &mut self.zeroes) {
+        match receive_all(socket, &mut self.zeroes, plan.asks()) {
             Ok((received, ended)) => {
                 if first && received > Bytes::ZERO {
                     plan.options.on_first_data(socket);
@@ -872,13 +872,18 @@ fn close(sender: &OwnedFd) {
 
 /// Reads and discards all data available (with MSG_TRUNC the kernel does not copy them, tcp(7)). Also returns whether
 /// this was the end of the stream.
-fn receive_all(socket: &OwnedFd, unused: &mut [u8]) -> nix::Result<(Bytes, bool)> {
+fn receive_all(socket: &OwnedFd, unused: &mut [u8], on_edges: bool) -> nix::Result<(Bytes, bool)> {
     let mut total = Bytes::ZERO;
     loop {
         match socket::recv(socket.as_raw_fd(), unused, MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT) {
             Ok(0) => return Ok((total, true)),
-            // After a short read, too: an end that came with the last data raises no further edge (epoll(7)).
-            Ok(received) => total += Bytes::new(received as u64),
+            Ok(received) => {
+                total += Bytes::new(received as u64);
+                // An end that came with the last data raises no further edge (epoll(7)).
+                if !on_edges && received < unused.len() {
+                    return Ok((total, false));
+                }
+            }
             Err(Errno::EAGAIN) => return Ok((total, false)),
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error),
@@ -908,10 +913,10 @@ mod tests {
             socket::socketpair(AddressFamily::Unix, SockType::Stream, None, flags).expect("a pair of sockets");
         let mut unused = [0; 4096];
         nix::unistd::write(&sender, &[0; 100]).expect("room");
-        assert_eq!(receive_all(&receiver, &mut unused), Ok((Bytes::new(100), false)));
+        assert_eq!(receive_all(&receiver, &mut unused, true), Ok((Bytes::new(100), false)));
         nix::unistd::write(&sender, &[0; 100]).expect("room");
         close(&sender);
-        assert_eq!(receive_all(&receiver, &mut unused), Ok((Bytes::new(100), true)));
+        assert_eq!(receive_all(&receiver, &mut unused, true), Ok((Bytes::new(100), true)));
     }
 
     #[test]
