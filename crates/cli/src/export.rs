@@ -1,10 +1,14 @@
 //! `lasthop export`.
 
-use crate::say;
+use crate::{say, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use lasthop_report::export::Table;
 use lasthop_report::{COMPARISON_FILE, RESULT_FILE, ReportError, export, series_file};
 use lasthop_scenario::{ResultFile as _, RunResult, Series};
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -39,7 +43,8 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
             let Some(folder) = &arguments.out else {
                 return say(&tables[0].text).map(|()| ExitCode::SUCCESS);
             };
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            refuse_to_mix(folder, &tables)?;
             for table in tables {
                 write(&folder.join(table.name), table.text.as_bytes())?;
             }
@@ -75,9 +80,43 @@ fn read(path: &Path) -> Result<(RunResult, Series)> {
     }
     let result = RunResult::load(&file).map_err(|source| ReportError::Result { path: file, source })?;
     let has_series = folder.join(series_file::FLOWS_FILE).exists();
+    if !has_series && path.is_dir() {
+        tell(format_args!("note: {} has no {}: what was sampled is left out", path.display(), series_file::FLOWS_FILE));
+    }
     Ok((result, if has_series { series_file::read(folder)? } else { Series::default() }))
 }
 
+/// A folder with what another run has exported, or with a result, is left alone.
+fn refuse_to_mix(folder: &Path, tables: &[Table]) -> Result<()> {
+    for name in export::TABLES {
+        if folder.join(name).exists() && !tables.iter().any(|table| table.name == name) {
+            bail!("--out {}: there is a {name} of another run; accepted: a new or empty folder", folder.display());
+        }
+    }
+    refuse_result(folder, "a folder")
+}
+
+/// Files beside a result are its own.
+fn refuse_result(folder: &Path, accepted: &str) -> Result<()> {
+    for name in [RESULT_FILE, COMPARISON_FILE] {
+        if folder.join(name).exists() {
+            bail!("--out: {} has a result ({name}); accepted: {accepted} somewhere else", folder.display());
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of it or nothing: an older file stays until the new one is whole.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    refuse_result(folder, "a file")?;
+    let whole = || -> io::Result<()> {
+        // As of any new file, less what the umask takes.
+        let permissions = fs::Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    whole().with_context(|| format!("cannot write {}; what was there is as before", path.display()))
 }

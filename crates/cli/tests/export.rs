@@ -69,3 +69,33 @@ fn what_is_no_run_is_refused_with_what_is_one() {
         assert!(output.status.code() == Some(2) && error.contains(said), "{error}");
     }
 }
+
+#[test]
+fn no_file_of_a_result_or_of_another_run_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let out = path("out");
+    home(&out);
+    let before = fs::read(path("out/result.json")).expect("a result");
+    fs::create_dir(path("other")).expect("a folder");
+    fs::write(path("other/datagrams.csv"), "of another run").expect("a file");
+    fs::remove_file(path("out/datagrams.parquet")).expect("the datagrams");
+    for (format, to, said) in [
+        ("iperf3", "out/result.json", "has a result"),
+        ("flent", "out/new.flent", "has a result"),
+        ("csv", "out", "has a result"),
+        ("csv", "other", "datagrams.csv of another run"),
+        ("iperf3", "nowhere/file.json", "what was there is as before"),
+    ] {
+        let output = lasthop(&["export", &out, "--format", format, "--out", &path(to)]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(said), "{format} {to}: {error}");
+    }
+    assert_eq!(fs::read(path("out/result.json")).expect("a result"), before);
+    assert_eq!(fs::read_dir(path("other")).expect("a folder").count(), 1);
+
+    fs::remove_file(path("out/series.parquet")).expect("the series");
+    let output = lasthop(&["export", &out, "--format", "iperf3", "--out", &path("file.json")]);
+    done(&output);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no series.parquet"), "{output:?}");
+}

@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The columns of flows that come first.
 const FIRST: [&str; 4] = ["id", "host", "direction", "kind"];
 
+/// The names of all files that [`tables`] may give.
+pub const TABLES: [&str; 4] = ["flows.csv", "series.csv", "queues.csv", "datagrams.csv"];
+
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -29,13 +32,9 @@ pub fn tables(result: &RunResult, series: &Series) -> Vec<Table> {
         place: series.queues.place[row].clone(),
         packets: series.queues.packets[row],
     });
-    let series = [
-        ("series.csv", rows(connections)),
-        ("queues.csv", rows(queues)),
-        ("datagrams.csv", rows(series.datagrams.rows())),
-    ];
-    let series = series.into_iter().filter(|(_, text)| !text.is_empty());
-    [("flows.csv", flows(result))].into_iter().chain(series).map(|(name, text)| Table { name, text }).collect()
+    let texts = [flows(result), rows(connections), rows(queues), rows(series.datagrams.rows())];
+    let tables = TABLES.into_iter().zip(texts).map(|(name, text)| Table { name, text });
+    tables.filter(|table| !table.text.is_empty()).collect()
 }
 
 fn rows(rows: impl Iterator<Item = impl Serialize>) -> String {

@@ -7,7 +7,7 @@ mod csv;
 mod flent;
 mod iperf3;
 
-pub use csv::{Table, tables};
+pub use csv::{TABLES, Table, tables};
 pub use flent::{flent, gzip};
 pub use iperf3::iperf3;
 
