@@ -1003,9 +1003,9 @@ mod tests {
         let [plain, joined] = &traffic.flows[..] else { panic!("two flows") };
         let said =
             format!("{} and {} segments for each acknowledgement", segments_per_ack(plain), segments_per_ack(joined));
-        // A reader that a loaded machine lets wait opens its window late, and its kernel acknowledges less often.
-        assert!(segments_per_ack(plain) <= 3.0, "{said}");
-        assert!((4.0..=16.0).contains(&segments_per_ack(joined)), "{said}");
+        assert!(segments_per_ack(plain) <= 2.2, "{said}");
+        // The last segments may not have been acknowledged yet.
+        assert!((4.0..=9.0).contains(&segments_per_ack(joined)), "{said}");
     }
 
     /// A call and pings, with all datagrams due since this machine started.
