@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 /// Connections without a segment for so long, and without anything to send, are only counted. No policy takes one for
 /// busy or receiving: its patience ends after 20 s. The bound of new connections is theirs.
-const ASLEEP: Span = Span::from_secs(30);
+pub(crate) const ASLEEP: Span = Span::from_secs(30);
 
 struct KernelTcp {
     kernel: Kernel,

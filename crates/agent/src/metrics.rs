@@ -12,6 +12,7 @@ use crate::clock;
 use crate::config::MetricsConfig;
 use crate::exposition::Exposition;
 use crate::host_tcp::SocketSample;
+use crate::kernel_tcp::ASLEEP;
 use crate::record::{Beacons, Totals};
 use crate::status::Status;
 use lasthop_units::Span;
@@ -32,8 +33,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What every name begins with.
 const PREFIX: &str = "lasthop";
-/// A connection that is idle for so long may sleep at the next tick, and is told no more until it wakes (kernel_tcp.rs).
-const DOZES: Span = Span::from_secs(25);
 /// How many sleepers that have closed are remembered at most, besides twice those that are there.
 const MORE_SLEEPERS: u64 = 1000;
 
@@ -47,7 +46,7 @@ struct Counted {
     /// Bytes acknowledged, bytes received and segments retransmitted.
     carried: [u64; 3],
     tick: u64,
-    /// It is idle, and sleeps soon.
+    /// It was idle for half the time after which it sleeps: ticks may be some seconds apart.
     dozes: bool,
 }
 
@@ -114,7 +113,7 @@ impl Metrics {
         for (flow, busy) in flows {
             awake += 1;
             let now = [flow.acked.get(), flow.received.get(), flow.retransmits];
-            let new = Counted { carried: now, tick: self.tick, dozes: flow.idle >= DOZES };
+            let new = Counted { carried: now, tick: self.tick, dozes: flow.idle >= ASLEEP / 2 };
             let before = self.counted.insert(flow.cookie, new).map_or(now, |counted| counted.carried);
             for ((count, now), before) in self.counts.traffic.iter_mut().zip(now).zip(before) {
                 *count += now.saturating_sub(before);

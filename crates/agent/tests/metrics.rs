@@ -205,6 +205,37 @@ fn the_page_follows_openmetrics_and_says_what_the_status_says() {
 }
 
 #[test]
+fn what_a_sleeper_carries_at_its_waking_counts() {
+    let address = free_address();
+    let mut idle = sample(7, 100, 100);
+    idle.idle = lasthop_units::Span::from_secs(29);
+    let fake = fake(vec![idle.clone()]);
+    let agent = start(address, fake.clone());
+    let connections = |state: &str, count: f64| {
+        wait_for("the connections", || {
+            let samples = parse(&scrape(address));
+            (samples[&format!("lasthop_connections{{state=\"{state}\"}}")] == count).then_some(samples)
+        })
+    };
+    wait_for("a tick", || (parse(&scrape(address))["lasthop_ticks_total"] >= 2.0).then_some(()));
+    {
+        let mut fake = fake.lock().expect("no panic");
+        (fake.samples, fake.asleep) = (Vec::new(), 1);
+    }
+    let asleep = connections("busy", 0.0);
+    {
+        let mut fake = fake.lock().expect("no panic");
+        idle.acked += lasthop_units::Bytes::new(1_000_000);
+        idle.idle = lasthop_units::Span::ZERO;
+        (fake.samples, fake.asleep) = (vec![idle], 0);
+    }
+    let awake = connections("busy", 1.0);
+    let carried = awake["lasthop_acked_bytes_total"] - asleep["lasthop_acked_bytes_total"];
+    assert!((999_000.0..1_001_000.0).contains(&carried), "{carried}");
+    agent.stop().0.expect("a clean stop");
+}
+
+#[test]
 fn only_get_of_metrics_is_answered_and_in_the_format_that_is_asked_for() {
     let address = free_address();
     let agent = start(address, fake(Vec::new()));
