@@ -14,8 +14,8 @@ pub(crate) struct Difference {
     /// Both ends are the mean with a single seed.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// In per cent of the first case; `None` if that has 0.
-    pub(crate) percent: Option<f64>,
+    /// The figure of the first case, mean over the same seeds.
+    pub(crate) first: f64,
 }
 
 impl Difference {
@@ -30,8 +30,7 @@ impl Difference {
         let (before, difference) = (mean(&before)?, mean(&differences)?);
         let (low, high) =
             Interval::of_mean(&differences).map_or((difference, difference), |ends| (ends.low, ends.high));
-        let percent = (before > 0.0).then(|| 100.0 * difference / before);
-        Some(Self { mean: difference, low, high, percent })
+        Some(Self { mean: difference, low, high, first: before })
     }
 
     /// With its sign: `-959 ± 12`.
@@ -41,9 +40,9 @@ impl Difference {
         if self.high > self.low { format!("{mean} ± {:.digits$}", (self.high - self.low) / 2.0) } else { mean }
     }
 
-    /// In per cent, with its sign: `-92 %`.
+    /// In per cent of the first case, with its sign: `-92 %`; `None` if that has 0.
     pub(crate) fn percentage(&self) -> Option<String> {
-        self.percent.map(|percent| format!("{} %", signed(percent, 0)))
+        (self.first > 0.0).then(|| format!("{} %", signed(100.0 * self.mean / self.first, 0)))
     }
 }
 
@@ -68,17 +67,13 @@ mod tests {
 
     #[test]
     fn differences_have_their_sign_and_the_digits_that_say_something() {
-        let of = |mean: f64, half: f64, percent: Option<f64>| Difference {
-            mean,
-            low: mean - half,
-            high: mean + half,
-            percent,
-        };
-        assert_eq!(of(-958.6, 0.0, Some(-92.3)).text(), "−959");
-        assert_eq!(of(-958.6, 0.0, Some(-92.3)).percentage().expect("there is one"), "−92 %");
-        assert_eq!(of(0.0712, 0.004, None).text(), "+0.071 ± 0.004");
+        let of = |mean: f64, half: f64, first: f64| Difference { mean, low: mean - half, high: mean + half, first };
+        assert_eq!(of(-958.6, 0.0, 1038.6).text(), "−959");
+        assert_eq!(of(-958.6, 0.0, 1038.6).percentage().expect("there is one"), "−92 %");
+        assert_eq!(of(1.5, 12.0, 0.0).percentage(), None);
+        assert_eq!(of(0.0712, 0.004, 0.0).text(), "+0.071 ± 0.004");
         assert_eq!(
-            (of(1.5, 12.0, None).text(), of(0.0, 0.0, Some(0.2)).percentage()),
+            (of(1.5, 12.0, 0.0).text(), of(0.002, 0.0, 1.0).percentage()),
             ("+1.5 ± 12.0".into(), Some("0 %".into()))
         );
     }

@@ -56,6 +56,10 @@ fn draw_column(
     let numbers = texts.iter().map(|text| text_width(text, SMALL)).fold(0.0, f64::max) + 10.0;
     let ends = || differences.iter().flatten().flat_map(|difference| [difference.low, difference.high]);
     let (least, greatest) = (ends().fold(0.0, f64::min), ends().fold(0.0, f64::max));
+    // A difference of nearly nothing is to look so: the axis is at least a tenth of the first case's figure long.
+    let tenth = differences.iter().flatten().map(|difference| difference.first / 10.0).fold(0.0, f64::max);
+    let missing = (tenth - (greatest - least)).max(0.0);
+    let (least, greatest) = if greatest >= -least { (least, greatest + missing) } else { (least - missing, greatest) };
     let room = if greatest > least { (greatest - least) * 0.04 } else { 1.0 };
     let panel = Panel {
         left: left + numbers,
