@@ -176,7 +176,8 @@ impl Server {
             let said = said.replace('&', "&amp;").replace('<', "&lt;");
             let page = format!(
                 "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>lasthop view</title><style>{}</style></head>\n\
-                 <body><h1>{said}</h1><p>lasthop is at work there. This page shows the result as soon as it is complete.</p></body></html>\n",
+                 <body><h1>{said}</h1><p>lasthop is at work there. This page shows the result as soon as it is complete.</p>\
+                 </body></html>\n",
                 lasthop_report::PAGE_STYLE
             );
             return Ok(self.with_scripts(&page, &version));

@@ -96,7 +96,8 @@ impl Response {
             _ => "Bad Request",
         };
         let head = format!(
-            "HTTP/1.1 {code} {reason}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n{HEADERS}\r\n"
+            "HTTP/1.1 {code} {reason}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\n\
+             Connection: close\r\n{HEADERS}\r\n"
         );
         stream.write_all(head.as_bytes())?;
         stream.write_all(self.body.as_bytes())
