@@ -168,8 +168,8 @@ fn an_ordinary_home_has_all_of_them_and_the_same_bytes_each_time() {
     let (once, again) = (run(home, &[]), run(home, &[]));
     assert_eq!(once.to_json(), again.to_json());
     let (call, ping) = (once.datagrams.expect("a call"), once.pings.expect("pings"));
-    // 40 s of 50 packets each way, and of 5 pings; and those at the very end.
-    assert_eq!((call.sent, ping.sent), (4_002, 201));
+    // 60 s of 50 packets each way, and of 5 pings; and those at the very end.
+    assert_eq!((call.sent, ping.sent), (6_002, 301));
     let video = once.videos.expect("a film");
     assert!(video.chunks > 0 && video.mean_bit_rate_mbps.is_some_and(|mbps| mbps > 0.2), "{video:?}");
     assert!(once.transfers.expect("pages").delivered > 0);
