@@ -59,6 +59,8 @@ words! {
         StepBack = "step-back",
         /// The wait after a bad step doubles.
         Patience = "patience",
+        /// Where the medium collapses, rates stay below where it did.
+        Edge = "edge",
         /// Connections get back their windows when bounds end.
         GiveBack = "give-back",
     }

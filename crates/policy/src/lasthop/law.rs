@@ -38,7 +38,7 @@ const STEP_FOR: Span = Span::from_secs(5);
 const JUDGED_FROM: Span = Span::from_secs(3);
 /// A step is bad where all hosts together get less than this part of what they got without bounds, ...
 const KEEPS: f64 = 0.9;
-/// ... or where the queue is above so many times its aim: others fill it.
+/// ... or where they get no more than that, and the queue is above so many times its aim: others fill it.
 const FILLED: f64 = 2.0;
 /// A step where they get less than this part for more than a second ends at once: that is no noise.
 const LOSES: f64 = 0.7;
@@ -50,6 +50,11 @@ const GAIN: f64 = 0.4;
 const MOST_MOVE: f64 = 0.2;
 /// No rate is below this part of an equal share of what all got without bounds.
 const LEAST_SHARE: f64 = 0.5;
+/// A medium collapses, for PHY rates fall back because of collisions, where all got so many times as much under bounds as
+/// without them, and get far too little of that now, behind a queue as long as in a bad step. ...
+const COLLAPSES: f64 = 1.5;
+/// Then no rate is above an equal share of what is kept of that, and so much more with each tick.
+const CREEP: f64 = 1.001;
 /// A window of fewer segments would wait for delayed ACKs.
 pub(super) const LEAST_SEGMENTS: u32 = 2;
 
@@ -65,6 +70,10 @@ pub(super) struct Law {
     pub(super) rate: Rate,
     /// What all hosts together got without bounds.
     pub(super) free: Rate,
+    /// The most that all got under bounds with a short queue.
+    best: Rate,
+    /// All hosts are to get no more than this, for then the medium collapses; zero: it has not.
+    edge: Rate,
     /// No queue is made shorter before this; the next such wait.
     pub(super) waits_until: Time,
     patience: Option<Span>,
@@ -185,6 +194,8 @@ impl Law {
         self.state = State::default();
         self.rate = Rate::ZERO;
         self.free = Rate::ZERO;
+        self.best = Rate::ZERO;
+        self.edge = Rate::ZERO;
     }
 
     pub(super) fn has(&self, part: Ablation) -> bool {
@@ -212,6 +223,9 @@ impl Law {
         step.aim = aim;
         if host.bulk > 0 {
             self.move_rate(host, group, aim, since);
+            if self.has(Ablation::Edge) && self.collapses(group, aim) {
+                return Step::new(now, aim, step.ceiling, group);
+            }
         }
         let lasts = now.saturating_since(step.began);
         if lasts > TICK * 2 + step.round_trip && group.total < self.free * LOSES {
@@ -237,7 +251,9 @@ impl Law {
         let least = self.least_aim(group);
         let got = Rate::over(step.got, step.judged);
         let queue = step.queue / step.judged.as_secs_f64().max(1e-3);
-        if lost || got < self.free * KEEPS || queue > FILLED * step.aim.as_secs_f64() {
+        let gained = got > self.free * GROWS && self.has(Ablation::Edge);
+        let filled = queue > FILLED * step.aim.as_secs_f64() && !gained;
+        if lost || got < self.free * KEEPS || filled {
             let back = if self.has(Ablation::StepBack) { step.aim * (1.0 / STEP) } else { Span::MAX };
             self.proposal = Some(if back > step.ceiling { Proposal::Free } else { Proposal::Aim(back) });
             self.waits_until = now.saturating_add(self.patience());
@@ -266,6 +282,23 @@ impl Law {
         }
         let share = if self.has(Ablation::LeastShare) { equal(self.free) * LEAST_SHARE } else { Rate::ZERO };
         self.rate = rate.min(group.most * BELIEVED).max(share);
+    }
+
+    /// Keeps the rate below the edge; whether the medium has just collapsed.
+    fn collapses(&mut self, group: &Group, aim: Span) -> bool {
+        let is_long = group.queue > aim * FILLED;
+        let collapses = is_long && self.best > self.free * COLLAPSES && group.total < self.best * LOSES;
+        if collapses {
+            self.edge = self.best * KEEPS;
+            self.best = Rate::ZERO;
+        } else if !is_long {
+            self.best = self.best.max(group.total);
+        }
+        self.edge = self.edge * CREEP;
+        if self.edge > Rate::ZERO {
+            self.rate = self.rate.min(self.edge * (1.0 / f64::from(group.hosts.max(1))));
+        }
+        collapses
     }
 }
 

@@ -21,6 +21,9 @@ struct Fluid {
     hosts: Vec<(Lasthop, Way, f64, Option<Bound>)>,
     /// What hosts without the agent keep in the queue and on the path, in bytes.
     others: f64,
+    /// Where the path is all but full the medium passes a fifth, until a quarter of the path is full.
+    can_collapse: bool,
+    collapsed: bool,
     /// What a stranger says in a beacon.
     stranger: Option<Told>,
     reports: Vec<Report>,
@@ -36,6 +39,8 @@ impl Fluid {
             base: base_ms as f64 / 1e3,
             hosts: ways.iter().map(host).collect(),
             others: 0.0,
+            can_collapse: false,
+            collapsed: false,
             stranger: None,
             reports: vec![Report::default(); ways.len()],
             got: vec![0.0; ways.len()],
@@ -60,7 +65,10 @@ impl Fluid {
         self.now += Span::from_millis(500);
         let windows: Vec<f64> = self.hosts.iter().map(|(_, way, _, bound)| window(*way, *bound)).collect();
         let held: f64 = windows.iter().sum::<f64>() + self.others;
-        self.queue = (held / CAPACITY - self.base).max(0.0);
+        let fits = CAPACITY * self.base;
+        self.collapsed = self.can_collapse && held > if self.collapsed { 0.25 * fits } else { 0.95 * fits };
+        let capacity = if self.collapsed { 0.2 * CAPACITY } else { CAPACITY };
+        self.queue = (held / capacity - self.base).max(0.0);
         let round_trip = self.base + self.queue;
         let reports = self.reports.clone();
         for (index, (policy, way, moved, bound)) in self.hosts.iter_mut().enumerate() {
@@ -137,6 +145,21 @@ fn uploads_and_downloads_get_equal_rates_and_a_short_queue() {
             assert!(rates.iter().all(|rate| (0.9..1.1).contains(&(rate / equal))), "{hosts}, {base_ms} ms: {rates:?}");
         }
     }
+}
+
+/// As with rates that fall back because of collisions: the way up to the edge takes as long as the way down.
+#[test]
+fn a_medium_that_collapses_is_kept_below_its_edge() {
+    let goodput = |leave_out| {
+        let mut fluid = Fluid::of(&[Way::Up; 10], 256);
+        fluid.can_collapse = true;
+        fluid.hosts.iter_mut().for_each(|(policy, ..)| {
+            *policy = Lasthop::new(&PolicySettings { leave_out, ..PolicySettings::default() });
+        });
+        fluid.run(400).iter().sum::<f64>() / CAPACITY
+    };
+    let (with, without) = (goodput(None), goodput(Some(Ablation::Edge)));
+    assert!(with > 0.55 && with > 1.5 * without, "{with} {without}");
 }
 
 /// What they leave, the others take: each step shows it. They go back step by step, and wait longer after each.
