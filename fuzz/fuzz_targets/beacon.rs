@@ -79,7 +79,7 @@ struct Host {
     receiver: Receiver,
     table: PeerTable,
     cadence: Cadence,
-    governors: [Governor; 3],
+    governors: [Governor; 2],
     report: Report,
     arrived: u64,
 }
@@ -92,7 +92,7 @@ impl Host {
             receiver: Receiver::new(Label::Link.id(), key),
             table: PeerTable::new(limits),
             cadence: Cadence::new(INTERVAL, Time::ZERO, 0.5),
-            governors: [PolicyName::Cooperative, PolicyName::Lasthop, PolicyName::Lasthop1]
+            governors: [PolicyName::Cooperative, PolicyName::Lasthop]
                 .map(|policy| Governor::new(PolicySettings { policy, ..settings.clone() }.build(), true)),
             report: Report::default(),
             arrived: 0,

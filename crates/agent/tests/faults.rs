@@ -24,7 +24,7 @@ fn agent_process() {
 }
 
 /// With the first the host's window is [`BOUND_SEGMENTS`]; with ours it is less as long as peers say the worst.
-const POLICIES: [PolicyName; 3] = [PolicyName::Fixed, PolicyName::Lasthop, PolicyName::Lasthop1];
+const POLICIES: [PolicyName; 2] = [PolicyName::Fixed, PolicyName::Lasthop];
 
 fn start(host: &Host, policy: PolicyName) -> AgentProcess {
     let bound =
@@ -45,12 +45,8 @@ fn bounded_upload(policy: PolicyName) -> BoundedUpload {
     eprintln!("with the policy {policy}");
     let (a, b) = two_hosts();
     serve(&b);
-    // One is believed by `lasthop-1`. `lasthop` does what most propose, and keeps half of an equal share.
-    let nag = match policy {
-        PolicyName::Lasthop => Some(Nag::start(&b, policy, 10)),
-        PolicyName::Lasthop1 => Some(Nag::start(&b, policy, 1)),
-        _ => None,
-    };
+    // `lasthop` does what most propose, and keeps half of an equal share.
+    let nag = (policy == PolicyName::Lasthop).then(|| Nag::start(&b, 10));
     let connection = upload(&a, "10.77.0.2:5001");
     let agent = start(&a, policy);
     wait_until_uploads(&a, "the window to be bounded", bounded);

@@ -53,7 +53,7 @@ fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connectio
     if !root() {
         return;
     }
-    for policy in [PolicyName::Formula, PolicyName::Lasthop, PolicyName::Lasthop1] {
+    for policy in [PolicyName::Formula, PolicyName::Lasthop] {
         let listens = policy != PolicyName::Formula;
         let (a, b) = two_hosts();
         for host in [&a, &b] {
@@ -68,7 +68,7 @@ fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connectio
         let staying = Running::start_on(&b, with(None), busy());
         // The first beacons may be lost while the link comes up, and then they come seldom: the stranger is not to be taken for it.
         roaming.wait_for_tick("the peer", peers(1));
-        let nag = listens.then(|| Nag::start_in(&b, policy, 1, &Label::Gateway([10, 77, 0, 254].into())));
+        let nag = listens.then(|| Nag::start_in(&b, 1, &Label::Gateway([10, 77, 0, 254].into())));
         roaming.wait_for_tick("control", |tick| tick.flows[0].enabled);
         drop(nag);
         tcp.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(if listens { 100 } else { 120 }));

@@ -11,13 +11,12 @@ use lasthop_agent::record::{Tick, Totals};
 use lasthop_peers::beacon::{Beacon, GroupKey};
 use lasthop_peers::group::{GroupId, Label};
 use lasthop_policy::PolicyName;
-use lasthop_units::Rate;
 use std::net::TcpStream;
 
 /// No limit is to be below this, whoever says what.
 const FLOOR_SEGMENTS: u32 = 5;
 /// Those that listen most to what peers say.
-const LISTENERS: [PolicyName; 3] = [PolicyName::Cooperative, PolicyName::Lasthop, PolicyName::Lasthop1];
+const LISTENERS: [PolicyName; 2] = [PolicyName::Cooperative, PolicyName::Lasthop];
 
 /// Not a test: what `AgentProcess` runs.
 #[test]
@@ -71,18 +70,14 @@ fn ten_thousand_strangers_who_say_the_worst_get_a_host_the_share_of_a_crowd_and_
     let _alone = ONE_AT_A_TIME.lock();
     for (policy, thousands) in LISTENERS.into_iter().zip([10, 3, 3]) {
         let (_a, b, _connection, agent) = host_and_stranger(policy, "");
-        shout(&b, ADDRESSES, (0..1000).map(|sender| worst(policy, sender).encode(None)).collect());
+        shout(&b, ADDRESSES, (0..1000).map(|sender| worst(sender).encode(None)).collect());
         // A stranger's word puts it under control: that of 64 terminals at most, which the floor is above.
         let tick = agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled));
         assert!(tick.terminals <= 257, "{}", tick.terminals);
         let tick = agent.wait_for_tick("the table to be full", |tick| tick.terminals > 200);
         let before_kib = agent.rss_kib();
         for thousand in 1..thousands {
-            shout(
-                &b,
-                ADDRESSES,
-                (0..1000).map(|sender| worst(policy, 1000 * thousand + sender).encode(None)).collect(),
-            );
+            shout(&b, ADDRESSES, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
         }
         let later =
             agent.wait_for_tick("more to be rejected", |later| later.beacons.rejected > tick.beacons.rejected + 1000);
@@ -106,17 +101,15 @@ fn a_thousand_names_from_one_address_count_as_one_stranger() {
         return;
     }
     let _alone = ONE_AT_A_TIME.lock();
-    for policy in [PolicyName::Lasthop, PolicyName::Lasthop1] {
-        let (_a, b, _connection, agent) = host_and_stranger(policy, "");
-        for thousand in 0..3 {
-            shout(&b, 1, (0..1000).map(|sender| worst(policy, 1000 * thousand + sender).encode(None)).collect());
-        }
-        agent.wait_for_tick("most of them to be rejected", |tick| tick.beacons.rejected > 2000);
-        assert!(agent.ticks().iter().all(|tick| tick.terminals <= 2));
-        assert_nobody_was_pushed_below_the_floor(&agent);
-        let totals = agent.stop();
-        assert!(causes(&totals).iter().all(|cause| ["identities", "total-rate"].contains(cause)), "{totals}");
+    let (_a, b, _connection, agent) = host_and_stranger(PolicyName::Lasthop, "");
+    for thousand in 0..3 {
+        shout(&b, 1, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
     }
+    agent.wait_for_tick("most of them to be rejected", |tick| tick.beacons.rejected > 2000);
+    assert!(agent.ticks().iter().all(|tick| tick.terminals <= 2));
+    assert_nobody_was_pushed_below_the_floor(&agent);
+    let totals = agent.stop();
+    assert!(causes(&totals).iter().all(|cause| ["identities", "total-rate"].contains(cause)), "{totals}");
 }
 
 #[test]
@@ -127,20 +120,15 @@ fn a_stranger_s_word_ends_with_his_beacons_and_does_nothing_where_only_one_s_own
     let _alone = ONE_AT_A_TIME.lock();
     for policy in LISTENERS {
         let (_a, b, _connection, agent) = host_and_stranger(policy, "");
-        let nag = Nag::start(&b, policy, 10);
+        let nag = Nag::start(&b, 10);
         agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled && flow.bound.is_some()));
         drop(nag);
         let free =
             |tick: &Tick| !tick.flows.is_empty() && tick.flows.iter().all(|flow| !flow.enabled && flow.bound.is_none());
-        // Ours go on by what they see themselves. `lasthop-1` does so from the least there is, 4 segments of 1448 bytes a second: to five
-        // times that. `lasthop` was held to a twentieth of what it had got, in a window of some 9 segments.
+        // `lasthop` goes on by what it sees itself. It was held to a twentieth of what it had got, in a window of some 9 segments.
         let goes_up = |tick: &Tick| {
             let mut bounds = tick.flows.iter().filter_map(|flow| flow.bound);
-            match policy {
-                PolicyName::Lasthop1 => bounds.any(|bound| bound.max_pacing_rate > Rate::from_mbps(0.232)),
-                PolicyName::Lasthop => bounds.any(|bound| bound.max_segments > 4 * FLOOR_SEGMENTS),
-                _ => false,
-            }
+            policy == PolicyName::Lasthop && bounds.any(|bound| bound.max_segments > 4 * FLOOR_SEGMENTS)
         };
         agent.wait_for_tick("control to end", |tick| tick.terminals == 1 && (free(tick) || goes_up(tick)));
         assert_nobody_was_pushed_below_the_floor(&agent);
@@ -148,7 +136,7 @@ fn a_stranger_s_word_ends_with_his_beacons_and_does_nothing_where_only_one_s_own
     }
 
     let (_a, b, _connection, agent) = host_and_stranger(PolicyName::Table, "");
-    let _nag = Nag::start(&b, PolicyName::Table, 10);
+    let _nag = Nag::start(&b, 10);
     let tick = agent.wait_for_tick("the strangers", |tick| tick.terminals == 11);
     assert!(tick.flows.iter().all(|flow| !flow.enabled), "{tick:?}");
     agent.stop();
@@ -163,7 +151,7 @@ fn garbage_and_other_groups_are_counted_by_their_cause() {
     let _alone = ONE_AT_A_TIME.lock();
     let (_a, b, _connection, agent) = host_and_stranger(POLICY, "group = \"office\"\n");
     let office = Label::Name("office".to_owned()).id();
-    let good = Beacon { group: office, ..worst(POLICY, 1) }.encode(None);
+    let good = Beacon { group: office, ..worst(1) }.encode(None);
     let with = |at: usize, to: u8| {
         let mut datagram = good.clone();
         datagram[at] = to;
@@ -176,17 +164,8 @@ fn garbage_and_other_groups_are_counted_by_their_cause() {
         ),
         ("magic", vec![with(0, b'l'), vec![0; 44], b"GET / HTTP/1.1".to_vec()]),
         ("version", vec![with(4, 1), with(4, 2), with(4, 4)]),
-        (
-            "no-key",
-            vec![worst(POLICY, 2).encode(Some(&GroupKey::new(b"a key of theirs, theirs").expect("long enough")))],
-        ),
-        (
-            "group",
-            vec![
-                worst(POLICY, 3).encode(None),
-                Beacon { group: GroupId(office.0 ^ 1), ..worst(POLICY, 4) }.encode(None),
-            ],
-        ),
+        ("no-key", vec![worst(2).encode(Some(&GroupKey::new(b"a key of theirs, theirs").expect("long enough")))]),
+        ("group", vec![worst(3).encode(None), Beacon { group: GroupId(office.0 ^ 1), ..worst(4) }.encode(None)]),
     ];
     let mut sent = 0;
     for (_, datagrams) in &wrong {
@@ -217,8 +196,8 @@ fn with_a_key_nothing_forged_changed_old_or_recorded_is_believed() {
     for policy in LISTENERS {
         let (_a, b, _connection, agent) =
             host_and_stranger(policy, &format!("group_key_file = \"{}\"\n", file.display()));
-        let honest = Beacon { timestamp_ns: wall_ns(), ..worst(policy, 1) };
-        let old = Beacon { timestamp_ns: wall_ns() - 60_000_000_000, ..worst(policy, 2) };
+        let honest = Beacon { timestamp_ns: wall_ns(), ..worst(1) };
+        let old = Beacon { timestamp_ns: wall_ns() - 60_000_000_000, ..worst(2) };
         let mut changed = honest.encode(Some(&key));
         changed[7] ^= 1;
         let forged = GroupKey::new(b"the secret of their group").expect("long enough");

@@ -93,19 +93,17 @@ fn the_formula_enables_cuts_and_shares() {
 }
 
 #[test]
-fn what_our_policies_make_of_the_host_is_in_the_record() {
+fn what_our_policy_makes_of_the_host_is_in_the_record() {
     let excess = |tick: &lasthop_agent::record::Tick| tick.policy_state.and_then(|seen| seen.excess_us);
-    for policy in ["lasthop", "lasthop-1"] {
-        let fake = fake(vec![sample(7, 300, 20)]);
-        let agent = Running::start(config("lo", policy), fake.clone());
-        let tick = agent.wait_for_tick("its round trip", |tick| excess(tick) == Some(280_000));
-        let seen = tick.policy_state.expect("it has a queue");
-        assert_eq!(seen.common_rate_mbps, None);
-        assert_eq!(seen.free, tick.flows[0].reason.starts_with("free for a while"));
-        fake.lock().expect("no panic").samples.clear();
-        agent.wait_for_tick("nothing to be seen", |tick| tick.policy_state.is_some() && excess(tick).is_none());
-        agent.stop().0.expect("a clean stop");
-    }
+    let fake = fake(vec![sample(7, 300, 20)]);
+    let agent = Running::start(config("lo", "lasthop"), fake.clone());
+    let tick = agent.wait_for_tick("its round trip", |tick| excess(tick) == Some(280_000));
+    let seen = tick.policy_state.expect("it has a queue");
+    assert_eq!(seen.common_rate_mbps, None);
+    assert_eq!(seen.free, tick.flows[0].reason.starts_with("free for a while"));
+    fake.lock().expect("no panic").samples.clear();
+    agent.wait_for_tick("nothing to be seen", |tick| tick.policy_state.is_some() && excess(tick).is_none());
+    agent.stop().0.expect("a clean stop");
     let (_, events) = {
         let agent = Running::start(config("lo", "formula"), fake(vec![sample(7, 300, 20)]));
         agent.wait_for_tick("a tick", |_| true);

@@ -227,10 +227,6 @@ fn pages_that_the_code_names_are_there() {
 
 const MOST_WORDS: usize = 2_000;
 
-/// Pages that may be longer. The first two go with the policy that they describe; the others wait for being split. No page joins them
-/// but one that is nothing but a generated reference.
-const LONG_PAGES: &[&str] = &["models/policy-lasthop-1.md", "results/lasthop.md"];
-
 #[test]
 fn every_page_of_docs_is_in_its_summary_and_short() {
     let docs = root().join("docs");
@@ -239,8 +235,10 @@ fn every_page_of_docs_is_in_its_summary_and_short() {
         let name = page.strip_prefix(&docs).expect("below docs").to_string_lossy();
         assert!(summary.contains(&format!("({name})")), "docs/SUMMARY.md does not lead to docs/{name}");
         let words = std::fs::read_to_string(page).expect("readable").split_whitespace().count();
-        let fine = words < MOST_WORDS || LONG_PAGES.contains(&name.as_ref());
-        assert!(fine, "docs/{name} has {words} words: split what is beyond {MOST_WORDS} off, into a page beside it");
+        assert!(
+            words < MOST_WORDS,
+            "docs/{name} has {words} words: split what is beyond {MOST_WORDS} off, into a page beside it"
+        );
     }
 }
 

@@ -30,7 +30,7 @@
 //! recording twice; a new one remembers no senders. Without a key nothing of this is checked. A forger then needs no
 //! recording, and honest hosts with a wrong clock should count.
 //!
-//! Versions 1 (no group, no interval) and 2 (numbers of the policy `lasthop-1` in place of the word) are no longer heard.
+//! Versions 1 (no group, no interval) and 2 (numbers of an older policy in place of the word) are no longer heard.
 //!
 //! The worst that a lying peer can do: docs/models/beacon-threat-model.md.
 
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_agents_of_version_2_send_is_told_apart_by_its_version() {
-        // As version 2 sent it, with numbers of the policy `lasthop-1`; without them it ended after 44 bytes.
+        // As version 2 sent it, with numbers of an older policy; without them it ended after 44 bytes.
         #[rustfmt::skip]
         let sent = [
             0x4c, 0x48, 0x4f, 0x50, // LHOP

@@ -18,7 +18,6 @@ mod formula;
 pub mod governor;
 mod keceli;
 mod lasthop;
-mod lasthop_1;
 mod latch;
 #[macro_use]
 mod list;
@@ -34,7 +33,6 @@ pub use fixed::Fixed;
 pub use formula::Formula;
 pub use keceli::Keceli;
 pub use lasthop::Lasthop;
-pub use lasthop_1::Lasthop1;
 pub use latch::Start;
 pub use reason::Reason;
 pub use settings::{Ablation, Cap, PeerLatch, PolicySettings, RttReading, TableIndex};
@@ -81,10 +79,6 @@ policies! {
         [EVERY, SHARE, &["access_queue_packets", "segments_per_ack"]], |settings| Box::new(Keceli::new(settings));
     Lasthop = "lasthop", settles in 40 s, "one rate for all hosts, up and down, agreed on by beacons and moved by the common queue: ours",
         [EVERY, &["leave_out"]], |settings| Box::new(Lasthop::new(settings));
-    // 10 s of observation, then the first queues drain: up to 30 s behind an access point that has fallen back to slow
-    // rates.
-    Lasthop1 = "lasthop-1", settles in 40 s, "the first generation of `lasthop`, for uploads over 802.11g",
-        [EVERY], |settings| Box::new(Lasthop1::new(settings));
     External = "external", settles in 0 s, "a [program of one's own](external-policy.md) (`command`)",
         [EVERY, PROGRAM], |settings| Box::new(External::new(settings.minimum_segments, external::nobody));
 }

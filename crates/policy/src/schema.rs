@@ -134,7 +134,7 @@ pub struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Word {
-    /// Which policy's word this is, 1 to 15. The policy `lasthop` has 2, `lasthop-1` has 1.
+    /// Which policy's word this is, 1 to 15. The policy `lasthop` has 2; 1 was its first generation.
     #[schemars(range(min = 1, max = 15))]
     pub kind: u8,
     /// Its 16 bytes, as 32 hexadecimal digits.

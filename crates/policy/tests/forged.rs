@@ -1,4 +1,4 @@
-//! Forged beacons without a group key: their cost to three honest hosts with the policies `lasthop` and `lasthop-1`.
+//! Forged beacons without a group key: their cost to three honest hosts with the policy `lasthop`.
 //!
 //! The hosts are fluid: they share 20 Mb/s of payload behind a queue of half a second, over a path of 20 ms. Peer
 //! table, cadence, beacons and policy are the agent's. With LASTHOP_BELIEVE_ALL=1 in the environment each beacon is
@@ -17,8 +17,6 @@ use lasthop_units::{Bytes, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
-/// Those whose hosts agree on a rate by beacons.
-const POLICIES: [PolicyName; 2] = [PolicyName::Lasthop, PolicyName::Lasthop1];
 const HOSTS: usize = 3;
 /// Payload of all hosts, in bytes per second.
 const CAPACITY: f64 = 2.5e6;
@@ -59,8 +57,8 @@ fn believes_all() -> bool {
 }
 
 impl Host {
-    fn new(policy: PolicyName, host: usize) -> Self {
-        let settings = PolicySettings { policy, ..PolicySettings::default() };
+    fn new(host: usize) -> Self {
+        let settings = PolicySettings { policy: PolicyName::Lasthop, ..PolicySettings::default() };
         Self {
             governor: Governor::new(settings.build(), true),
             receiver: Receiver::new(Label::Link.id(), None),
@@ -111,8 +109,8 @@ impl Host {
 }
 
 /// The goodput of each host in each second, over its part of the capacity.
-fn goodput(policy: PolicyName, forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
-    let mut hosts: Vec<Host> = (0..HOSTS).map(|host| Host::new(policy, host)).collect();
+fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
+    let mut hosts: Vec<Host> = (0..HOSTS).map(|host| Host::new(host)).collect();
     let (mut queue_s, mut random, mut forged) = (0.0_f64, 1_u64, 0);
     let mut got = vec![[0.0; HOSTS]; seconds as usize];
     for step in 0..seconds * 10 {
@@ -203,33 +201,12 @@ impl Says {
     }
 }
 
-/// The word of the policy `lasthop-1`, in its own layout (crates/policy/src/lasthop_1/told.rs).
-#[derive(Clone, Copy, Default)]
-struct Says1 {
-    /// Bytes per second.
-    common_rate: u32,
-    delivered: u32,
-    free: u32,
-    /// In microseconds, and 1.
-    excess: u32,
-    /// 8: released, 4: harmed, 2: careful.
-    flags: u8,
-}
-
-impl Says1 {
-    fn word(self) -> Option<Word> {
-        let state = u32::from(self.flags) << 28 | self.excess;
-        let numbers = [self.common_rate, self.delivered, state, self.free].map(u32::to_be_bytes);
-        Some(Word::new(1, numbers.as_flattened().try_into().expect("16 bytes")))
-    }
-}
-
 fn mean(got: &[[f64; HOSTS]]) -> f64 {
     got.iter().flatten().sum::<f64>() / (HOSTS * got.len()) as f64
 }
 
 /// The false reports worth trying, by name.
-fn lies(policy: PolicyName) -> Vec<(&'static str, Report)> {
+fn lies() -> Vec<(&'static str, Report)> {
     let says = |word: Option<Word>| Report {
         busy_flows: u16::MAX,
         srtt: Some(Span::from_secs(1000)),
@@ -240,32 +217,17 @@ fn lies(policy: PolicyName) -> Vec<(&'static str, Report)> {
         ..Report::default()
     };
     let (most, no_end) = (u32::MAX, u16::MAX);
-    if policy == PolicyName::Lasthop {
-        let least = Says { rate: 1, excess: no_end, base: 200, aim: 1, ..Says::default() };
-        return vec![
-            ("the least rate and an endless queue", says(least.word())),
-            ("the same over no path", says(Says { base: 0, ..least }.word())),
-            ("the greatest numbers", says(Says { rate: most, delivered: most, free: most, ..least }.word())),
-            ("control does harm", says(Says { free: most, ..least }.word())),
-            ("control is given up", says(Says { rate: 0, free: most, aim: no_end, ..least }.word())),
-            ("the least rate and no queue", says(Says { excess: 1, ..least }.word())),
-            ("the least rate and no opinion", says(Says { excess: 1, aim: 0, ..least }.word())),
-            ("an endless queue", says(Says { rate: 0, aim: 0, ..least }.word())),
-            ("an endless queue is aimed at", says(Says { aim: no_end - 1, ..least }.word())),
-        ];
-    }
-    let least = Says1 { common_rate: 1, excess: (1 << 28) - 1, ..Says1::default() };
+    let least = Says { rate: 1, excess: no_end, base: 200, aim: 1, ..Says::default() };
     vec![
         ("the least rate and an endless queue", says(least.word())),
-        ("the greatest numbers", says(Says1 { common_rate: most, delivered: most, free: most, ..least }.word())),
-        ("control does harm", says(Says1 { free: most, flags: 4, ..least }.word())),
-        ("control is given up", says(Says1 { common_rate: 0, free: most, delivered: most, flags: 8, ..least }.word())),
-        ("the medium collapses", says(Says1 { flags: 2, ..least }.word())),
-        (
-            "the least rate",
-            Report { min_rtt: Some(Span::from_millis(20)), ..says(Says1 { excess: 1, ..least }.word()) },
-        ),
-        ("an endless queue", says(Says1 { common_rate: 0, ..least }.word())),
+        ("the same over no path", says(Says { base: 0, ..least }.word())),
+        ("the greatest numbers", says(Says { rate: most, delivered: most, free: most, ..least }.word())),
+        ("control does harm", says(Says { free: most, ..least }.word())),
+        ("control is given up", says(Says { rate: 0, free: most, aim: no_end, ..least }.word())),
+        ("the least rate and no queue", says(Says { excess: 1, ..least }.word())),
+        ("the least rate and no opinion", says(Says { excess: 1, aim: 0, ..least }.word())),
+        ("an endless queue", says(Says { rate: 0, aim: 0, ..least }.word())),
+        ("an endless queue is aimed at", says(Says { aim: no_end - 1, ..least }.word())),
     ]
 }
 
@@ -275,101 +237,69 @@ fn trickle() -> Forger {
 }
 
 /// The goodput of all hosts without a forger.
-fn honest(policy: PolicyName) -> f64 {
-    static HONEST: LazyLock<[f64; 2]> =
-        LazyLock::new(|| POLICIES.map(|policy| mean(&goodput(policy, None, FROM_S + 150)[FROM_S as usize..])));
-    HONEST[POLICIES.iter().position(|other| *other == policy).expect("one of them")]
+fn honest() -> f64 {
+    static HONEST: LazyLock<f64> = LazyLock::new(|| mean(&goodput(None, FROM_S + 150)[FROM_S as usize..]));
+    *HONEST
 }
 
 /// For each lie: the goodput of all hosts over that without it must be at least `during` as long as the forger speaks, and
 /// `after` in the 10 s after.
-fn leaves(policy: PolicyName, during: f64, after: f64, forger: Forger) {
+fn leaves(during: f64, after: f64, forger: Forger) {
     let from = FROM_S as usize;
     let to = from + forger.for_s as usize;
     let mut fail = Vec::new();
-    for (lie, report) in lies(policy) {
-        let got = goodput(policy, Some(Forger { report, ..forger }), to as u64 + 10);
-        let parts = (mean(&got[from..to]) / honest(policy), mean(&got[to..]) / honest(policy));
-        println!("{policy}, {lie}: {:.2}, then {:.2}", parts.0, parts.1);
+    for (lie, report) in lies() {
+        let got = goodput(Some(Forger { report, ..forger }), to as u64 + 10);
+        let parts = (mean(&got[from..to]) / honest(), mean(&got[to..]) / honest());
+        println!("{lie}: {:.2}, then {:.2}", parts.0, parts.1);
         if parts.0 <= during || parts.1 <= after {
             fail.push((lie, parts));
         }
     }
-    assert!(fail.is_empty() || believes_all(), "{policy}, {forger:?}: {fail:?}");
+    assert!(fail.is_empty() || believes_all(), "{forger:?}: {fail:?}");
 }
 
 #[test]
 fn without_a_forger_hosts_use_what_there_is() {
-    for policy in POLICIES {
-        println!("{policy}: {:.2}", honest(policy));
-        assert!(honest(policy) > 0.9, "{policy}: {}", honest(policy));
-    }
+    println!("{:.2}", honest());
+    assert!(honest() > 0.9, "{}", honest());
 }
 
 #[test]
 fn six_datagrams_a_second_from_one_address_leave_four_fifths() {
-    for policy in POLICIES {
-        for identities in [None, Some(1)] {
-            leaves(policy, 0.8, 0.8, Forger { identities, interval: Span::MAX, ..trickle() });
-        }
+    for identities in [None, Some(1)] {
+        leaves(0.8, 0.8, Forger { identities, interval: Span::MAX, ..trickle() });
     }
 }
 
 #[test]
 fn a_flood_from_one_address_leaves_four_fifths() {
-    for policy in POLICIES {
-        leaves(policy, 0.8, 0.8, Forger { per_second: 2500, for_s: 12, ..trickle() });
-    }
+    leaves(0.8, 0.8, Forger { per_second: 2500, for_s: 12, ..trickle() });
 }
 
 #[test]
 fn an_address_of_the_other_family_that_speaks_as_the_hosts_do_leaves_all() {
-    for policy in POLICIES {
-        leaves(policy, 0.95, 0.95, Forger { as_hosts: true, per_second: 60, ..trickle() });
-    }
+    leaves(0.95, 0.95, Forger { as_hosts: true, per_second: 60, ..trickle() });
 }
 
+/// Hosts do what most propose. So they lose much to a crowd, as long as that is there.
 #[test]
-fn six_datagrams_a_second_from_forged_addresses_leave_four_fifths_with_evidence_of_ones_own() {
+fn six_datagrams_a_second_from_forged_addresses_leave_a_quarter_and_hosts_have_all_again_at_once() {
     for identities in [None, Some(2)] {
-        leaves(PolicyName::Lasthop1, 0.8, 0.8, Forger { identities, spoofs: true, ..trickle() });
+        leaves(0.22, 0.9, Forger { identities, spoofs: true, ..trickle() });
     }
 }
 
-/// `lasthop` does what most propose. So its hosts lose much to a crowd, as long as that is there.
+/// Of a minute's capacity, for each lie.
 #[test]
-fn six_datagrams_a_second_from_forged_addresses_leave_lasthop_a_quarter_and_it_has_all_again_at_once() {
-    for identities in [None, Some(2)] {
-        leaves(PolicyName::Lasthop, 0.22, 0.9, Forger { identities, spoofs: true, ..trickle() });
-    }
-}
-
-/// Seconds of the capacity of a minute that a flood costs, for each lie; and what all get in the 10 s after, over what they
-/// get without it.
-fn flood(policy: PolicyName) -> Vec<(&'static str, f64, f64)> {
-    let costs = |(lie, report)| {
+fn a_flood_from_forged_addresses_costs_most_of_what_there_is_and_hosts_have_all_again_at_once() {
+    for (lie, report) in lies() {
         let forger = Forger { report, spoofs: true, per_second: 2500, for_s: 60, ..trickle() };
-        let got = goodput(policy, Some(forger), FROM_S + 70);
+        let got = goodput(Some(forger), FROM_S + 70);
         let (during, after) = got[FROM_S as usize..].split_at(60);
         let lost_s: f64 = during.iter().map(|second| 1.0 - mean(&[*second])).sum();
-        let after = mean(after) / honest(policy);
-        println!("{policy}, {lie}: a minute costs {lost_s:.0} s of the capacity, then {after:.2}");
-        (lie, lost_s, after)
-    };
-    lies(policy).into_iter().map(costs).collect()
-}
-
-/// Each lie costs the time until the hosts see through it. Then they do without control, for a time that doubles.
-#[test]
-fn a_flood_from_forged_addresses_costs_some_seconds_and_then_no_more_than_stepping_aside() {
-    for (lie, lost_s, _) in flood(PolicyName::Lasthop1) {
-        assert!(lost_s < 36.0 || believes_all(), "{lie}: {lost_s}");
-    }
-}
-
-#[test]
-fn a_flood_from_forged_addresses_costs_lasthop_most_of_what_there_is_and_it_has_all_again_at_once() {
-    for (lie, lost_s, after) in flood(PolicyName::Lasthop) {
+        let after = mean(after) / honest();
+        println!("{lie}: a minute costs {lost_s:.0} s of the capacity, then {after:.2}");
         assert!((lost_s < 54.0 && after > 0.8) || believes_all(), "{lie}: {lost_s}, then {after}");
     }
 }

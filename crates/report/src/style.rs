@@ -53,9 +53,6 @@ const ROSE: Colour = Colour(0xCC, 0x66, 0x77);
 /// This and the next, from the same scheme, are the two directions. Nothing else uses them.
 const INDIGO: Colour = Colour(0x33, 0x22, 0x88);
 const TEAL: Colour = Colour(0x44, 0xAA, 0x99);
-/// A muted vermillion, of the generation before.
-const SAND: Colour = Colour(0xD9, 0xA4, 0x80);
-
 /// Colours of items without their own, in this order.
 const CATEGORIES: [Colour; 10] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY, WINE, OLIVE, ROSE];
 /// Up to this number, each host has a category. More hosts take steps of a scale.
@@ -75,13 +72,12 @@ pub(crate) const REFERENCES: [(Colour, &str); 4] = [
 
 /// Policies, directions, and congestion controls other than ours, under their names in studies: the same in every
 /// figure.
-const NAMED: [(&[&str], Colour, Marker); 13] = [
+const NAMED: [(&[&str], Colour, Marker); 12] = [
     (&["bbr"], WINE, Marker::Square),
     (&["none", "no policy"], GREY, Marker::Circle),
     (&["fixed", "fixed bound", "best bound", "best fixed bound"], GREEN, Marker::Square),
     (&["formula"], BLUE, Marker::Diamond),
     (&["lasthop"], VERMILLION, Marker::Circle),
-    (&["lasthop-1"], SAND, Marker::Ring),
     (&["table"], SKY, Marker::Square),
     (&["cooperative"], PURPLE, Marker::Triangle),
     (&["cooperative-loose"], WINE, Marker::Down),
@@ -376,18 +372,8 @@ mod tests {
 
     #[test]
     fn a_policy_has_one_colour_and_no_two_have_the_same() {
-        let names = [
-            "none",
-            "fixed",
-            "formula",
-            "lasthop",
-            "lasthop-1",
-            "table",
-            "cooperative",
-            "cooperative-loose",
-            "count",
-            "keceli",
-        ];
+        let names =
+            ["none", "fixed", "formula", "lasthop", "table", "cooperative", "cooperative-loose", "count", "keceli"];
         let colours: Vec<Colour> = names.iter().map(|name| policy(name).colour).collect();
         for (index, (name, colour)) in names.iter().zip(&colours).enumerate() {
             assert!(!colours[..index].contains(colour), "{name}");

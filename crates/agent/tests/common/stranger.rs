@@ -4,7 +4,6 @@ use super::Host;
 use lasthop_peers::beacon::{Beacon, INTERVAL};
 use lasthop_peers::group::Label;
 use lasthop_peers::{PeerId, Report, Word};
-use lasthop_policy::PolicyName;
 use lasthop_units::Span;
 use std::net::UdpSocket;
 use std::process::Command;
@@ -14,16 +13,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// "65,535 busy connections, whose RTT is a thousand times the lowest: I am controlling them, and each may send next to nothing", in the
-/// words of this policy.
-pub fn worst(policy: PolicyName, sender: u64) -> Beacon {
-    let word = if policy == PolicyName::Lasthop1 {
-        // A common rate of 1 B/s, nothing delivered, an excess of 268 s, nothing while free.
-        Word::new(1, [0, 0, 0, 1, 0, 0, 0, 0, 0x0f, 0xff, 0xff, 0xff, 0, 0, 0, 0])
-    } else {
-        // Of `lasthop`: a rate of 128 B/s, nothing delivered, nothing while free, 20 ms of path, an excess of 6.5 s, a queue of 0.1 ms
-        // proposed, something to send.
-        Word::new(2, [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 200, 0xff, 0xff, 0, 1, 1])
-    };
+/// words of the policy `lasthop`.
+pub fn worst(sender: u64) -> Beacon {
+    // Of `lasthop`: a rate of 128 B/s, nothing delivered, nothing while free, 20 ms of path, an excess of 6.5 s, a queue of 0.1 ms
+    // proposed, something to send.
+    let word = Word::new(2, [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 200, 0xff, 0xff, 0, 1, 1]);
     Beacon {
         sender: PeerId(sender),
         timestamp_ns: u64::MAX,
@@ -67,18 +61,18 @@ pub struct Nag {
 }
 
 impl Nag {
-    pub fn start(stranger: &Host, policy: PolicyName, names: u64) -> Self {
-        Self::start_in(stranger, policy, names, &Label::Link)
+    pub fn start(stranger: &Host, names: u64) -> Self {
+        Self::start_in(stranger, names, &Label::Link)
     }
 
     /// The same to those behind this access point.
-    pub fn start_in(stranger: &Host, policy: PolicyName, names: u64, group: &Label) -> Self {
+    pub fn start_in(stranger: &Host, names: u64, group: &Label) -> Self {
         take_addresses(stranger, names);
         let group = group.id();
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let thread = stranger.run(move || {
-            let says = |sender| Beacon { group, interval: INTERVAL, ..worst(policy, sender) }.encode(None);
+            let says = |sender| Beacon { group, interval: INTERVAL, ..worst(sender) }.encode(None);
             let voices: Vec<_> = (0..names).map(|name| (voice(names, name), says(name))).collect();
             thread::spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
