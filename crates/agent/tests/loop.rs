@@ -95,13 +95,13 @@ fn the_formula_enables_cuts_and_shares() {
 #[test]
 fn what_our_policy_makes_of_the_host_is_in_the_record() {
     let excess = |tick: &lasthop_agent::record::Tick| tick.policy_state.and_then(|seen| seen.excess_us);
-    let fake = fake(vec![sample(7, 300, 20)]);
-    let agent = Running::start(config("lo", "lasthop"), fake.clone());
+    let host = fake(vec![sample(7, 300, 20)]);
+    let agent = Running::start(config("lo", "lasthop"), host.clone());
     let tick = agent.wait_for_tick("its round trip", |tick| excess(tick) == Some(280_000));
     let seen = tick.policy_state.expect("it has a queue");
     assert_eq!(seen.common_rate_mbps, None);
     assert_eq!(seen.free, tick.flows[0].reason.starts_with("free for a while"));
-    fake.lock().expect("no panic").samples.clear();
+    host.lock().expect("no panic").samples.clear();
     agent.wait_for_tick("nothing to be seen", |tick| tick.policy_state.is_some() && excess(tick).is_none());
     agent.stop().0.expect("a clean stop");
     let (_, events) = {

@@ -110,7 +110,7 @@ impl Host {
 
 /// The goodput of each host in each second, over its part of the capacity.
 fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
-    let mut hosts: Vec<Host> = (0..HOSTS).map(|host| Host::new(host)).collect();
+    let mut hosts: Vec<Host> = (0..HOSTS).map(Host::new).collect();
     let (mut queue_s, mut random, mut forged) = (0.0_f64, 1_u64, 0);
     let mut got = vec![[0.0; HOSTS]; seconds as usize];
     for step in 0..seconds * 10 {
