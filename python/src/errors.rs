@@ -41,6 +41,7 @@ pub(crate) fn simulation(error: &SimError, file: &str, place: &str) -> PyErr {
     let key = match error {
         SimError::CongestionControl { block, .. } => Some(format!("hosts[{block}].congestion_control")),
         SimError::MeasuredLink { block } => Some(format!("hosts[{block}].last_link.knowledge")),
+        SimError::QuicPackets { block } => Some(format!("hosts[{block}].tcp.mss_bytes")),
         SimError::SaturatedDown { block, flows } => Some(format!("hosts[{block}].flows[{flows}].direction")),
         SimError::Network(_) | SimError::Law(_) | SimError::PolicyStart { .. } | SimError::Policy { .. } => None,
     };

@@ -53,7 +53,7 @@ struct Flow<'a> {
     before: (Time, Bytes),
 }
 
-/// What the sender of a connection reports of its TCP.
+/// What the sender of a connection reports of its TCP, or its QUIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// Bytes that the other side has acknowledged.
@@ -83,7 +83,7 @@ pub struct Seen {
 pub struct Counted {
     /// Bytes that the receiving application got.
     pub received: Bytes,
-    /// Segments retransmitted.
+    /// Segments retransmitted; with QUIC, packets declared lost.
     pub retransmits: u64,
     /// Retransmission timeouts; `None` where they are not counted.
     pub timeouts: Option<u64>,
@@ -324,7 +324,10 @@ impl<'a> Measurement<'a> {
             host: spec.host,
             direction: spec.direction,
             kind: spec.kind.as_str().to_owned(),
-            congestion_control: kind.congestion_control.clone(),
+            congestion_control: match spec.kind {
+                TrafficKind::Quic { law, .. } => law.as_str().to_owned(),
+                _ => kind.congestion_control.clone(),
+            },
             policy: policy.as_str().to_owned(),
             always_busy: is_always_busy(spec, warm_at, end, flow.deliveries.is_all_read()),
             goodput_mbps: Rate::over(counted.received, end - warm_at).as_mbps(),
@@ -353,14 +356,17 @@ impl<'a> Measurement<'a> {
 /// through does not matter.
 fn is_always_busy(flow: &FlowSpec, from: Time, until: Time, all_read: bool) -> bool {
     let has_more = match flow.kind {
-        TrafficKind::Bulk { transfer: None } | TrafficKind::Saturated { .. } => true,
+        TrafficKind::Bulk { transfer: None }
+        | TrafficKind::Saturated { .. }
+        | TrafficKind::Quic { transfer: None, .. } => true,
         TrafficKind::Bulk { transfer: Some(_) } => !all_read,
         TrafficKind::OnOff { .. }
         | TrafficKind::Interactive { .. }
         | TrafficKind::Transfers { .. }
         | TrafficKind::Ping { .. }
         | TrafficKind::Constant { .. }
-        | TrafficKind::Video { .. } => false,
+        | TrafficKind::Video { .. }
+        | TrafficKind::Quic { transfer: Some(_), .. } => false,
     };
     let busy_until = flow.stop.map_or(until, |stop| stop.min(until));
     let busy = busy_until.saturating_since(flow.start.max(from));

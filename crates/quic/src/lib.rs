@@ -17,7 +17,9 @@
 mod controller;
 mod plain;
 
-use bytes::{Bytes as Chunk, BytesMut};
+/// The UDP payload of a datagram.
+pub use bytes::Bytes as Datagram;
+use bytes::BytesMut;
 use controller::{Counts, Factory};
 use lasthop_units::{Bytes, Span, Time};
 use plain::Plain;
@@ -119,6 +121,8 @@ pub struct End {
     /// The stream that it reads.
     reads: Option<StreamId>,
     received: u64,
+    /// To its end.
+    has_read_all: bool,
     in_socket: usize,
     /// An answer without a connection.
     answer: Option<Vec<u8>>,
@@ -170,6 +174,7 @@ impl End {
             finished: false,
             reads: None,
             received: 0,
+            has_read_all: false,
             in_socket: 0,
             answer: None,
         }
@@ -178,7 +183,7 @@ impl End {
     // Events in.
 
     /// A datagram has arrived.
-    pub fn on_datagram(&mut self, now: Time, payload: Chunk) {
+    pub fn on_datagram(&mut self, now: Time, payload: Datagram) {
         let now = self.at(now);
         let mut answer = Vec::new();
         match self.endpoint.handle(now, OTHER, None, None, BytesMut::from(payload), &mut answer) {
@@ -218,20 +223,28 @@ impl End {
             match event {
                 Event::Connected => self.is_established = true,
                 Event::ConnectionLost { reason } => {
-                    let ended = matches!(reason, ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed);
-                    self.has_failed |= !ended;
+                    let ended =
+                        matches!(reason, ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed);
+                    self.has_failed = !ended && !self.has_read_all;
                 }
                 Event::Stream(StreamEvent::Opened { .. }) => self.reads = connection.streams().accept(Dir::Uni),
                 // All of it is acknowledged.
-                Event::Stream(StreamEvent::Finished { .. }) => connection.close(now, VarInt::from_u32(0), Chunk::new()),
+                Event::Stream(StreamEvent::Finished { .. }) => {
+                    connection.close(now, VarInt::from_u32(0), Datagram::new())
+                }
                 _ => {}
             }
         }
         if let Some(stream) = self.reads {
             let mut stream = connection.recv_stream(stream);
             if let Ok(mut chunks) = stream.read(true) {
-                while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-                    self.received += chunk.bytes.len() as u64;
+                loop {
+                    match chunks.next(usize::MAX) {
+                        Ok(Some(chunk)) => self.received += chunk.bytes.len() as u64,
+                        Ok(None) => break self.has_read_all = true,
+                        // No more has come.
+                        Err(_) => break,
+                    }
                 }
                 // What it says goes with the next datagram.
                 let _transmit = chunks.finalize();
@@ -268,7 +281,9 @@ impl End {
 
     /// Fills the send buffer.
     fn fill_buffer(&mut self) {
-        let Some((_, connection)) = self.connection.as_mut().filter(|_| self.is_established && !self.finished) else { return };
+        let Some((_, connection)) = self.connection.as_mut().filter(|_| self.is_established && !self.finished) else {
+            return;
+        };
         if self.writes.is_none() && (self.unwritten > 0 || self.closing) {
             self.writes = connection.streams().open(Dir::Uni);
         }
@@ -278,7 +293,7 @@ impl End {
         let mut stream = connection.send_stream(stream);
         while self.unwritten > 0 {
             let size = usize::try_from(self.unwritten).unwrap_or(usize::MAX).min(ZEROS.len());
-            let Ok(written) = stream.write_chunks(&mut [Chunk::from_static(&ZEROS[..size])]) else { return };
+            let Ok(written) = stream.write_chunks(&mut [Datagram::from_static(&ZEROS[..size])]) else { return };
             if self.unwritten != ENDLESS {
                 self.unwritten -= written.bytes as u64;
             }
@@ -292,7 +307,7 @@ impl End {
     // Actions out.
 
     /// The UDP payload of the next datagram to send now.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Chunk> {
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
         if let Some(answer) = self.answer.take() {
             self.in_socket += 1;
             return Some(answer.into());
@@ -334,7 +349,8 @@ impl End {
         self.connection.as_ref().is_some_and(|(_, connection)| connection.is_closed())
     }
 
-    /// It is over without having been closed: nothing came for 30 s.
+    /// It is over without having been closed: nothing came for 30 s, or for three times the probe timeout if that is longer. Who has
+    /// read all and misses the word that the connection is closed has not failed.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -364,7 +380,10 @@ impl End {
 }
 
 /// Stands for the start of the run.
-#[expect(clippy::disallowed_methods, reason = "there is no other way to an Instant; nothing but differences to it counts")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "there is no other way to an Instant; nothing but differences to it counts"
+)]
 fn moment() -> Instant {
     Instant::now()
 }

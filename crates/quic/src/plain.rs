@@ -78,7 +78,11 @@ impl PlainSession {
 
     /// How many bytes the other end sends in all, and where its parameters begin.
     fn theirs(&self) -> (usize, usize) {
-        if self.side.is_client() { (SERVER_HELLO + SERVER_FLIGHT, SERVER_HELLO) } else { (CLIENT_HELLO + CLIENT_FINISHED, 0) }
+        if self.side.is_client() {
+            (SERVER_HELLO + SERVER_FLIGHT, SERVER_HELLO)
+        } else {
+            (CLIENT_HELLO + CLIENT_FINISHED, 0)
+        }
     }
 }
 

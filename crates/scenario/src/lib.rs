@@ -31,7 +31,7 @@ pub use comparison::{
     CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Setting, Spread, Varied, VideoSummary,
 };
 pub use error::ResultError;
-pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, make_own_laws_with};
+pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, QuicLaw, make_own_laws_with};
 pub use last_link::LastLink;
 pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, Override, Vary, nearest_names,

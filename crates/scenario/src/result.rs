@@ -151,9 +151,9 @@ pub struct FlowResult {
     /// Share of its samples in each congestion-avoidance state; all 0 if it never opened.
     #[serde(default)]
     pub state_shares: StateShares,
-    /// Retransmitted segments.
+    /// Retransmitted segments; with QUIC packets that were declared lost, probes of the path's MTU excluded.
     pub retransmits: u64,
-    /// Retransmission timeouts; `None` if the kernel does not count them (before Linux 6.7).
+    /// Retransmission timeouts; `None` if the kernel does not count them (before Linux 6.7), and with QUIC.
     pub timeouts: Option<u64>,
     /// Share of the time in which an upper limit was in force, 0..=1.
     pub controlled_share: f64,

@@ -1,7 +1,7 @@
 //! The traffic of hosts and servers: the blocks `[[hosts.flows]]`, and their connections.
 
 use crate::ScenarioError;
-use crate::keys::{Direction, FlowKeys, Traffic};
+use crate::keys::{Direction, FlowKeys, QuicLaw, Traffic};
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::NodeId;
 use lasthop_units::{Bytes, Span, Time};
@@ -114,6 +114,15 @@ pub enum TrafficKind {
         /// Size of the IP packet, including headers, at least 28 bytes.
         packet: Bytes,
     },
+    /// QUIC: bulk data over one connection, or transfers in sequence, each over a connection of its own.
+    Quic {
+        /// The congestion control of the sender.
+        law: QuicLaw,
+        /// Size of each transfer, at least 1 KiB; `None`: bulk data, unlimited.
+        transfer: Option<Bytes>,
+        /// Mean pause between the end of one transfer and the start of the next.
+        off: Span,
+    },
 }
 
 /// The smallest packet of [`TrafficKind::Ping`] and [`TrafficKind::Constant`]: headers, its number, and when it was sent.
@@ -158,17 +167,18 @@ impl TrafficKind {
             Self::Constant { .. } => "constant",
             Self::Video { .. } => "video",
             Self::Saturated { .. } => "saturated",
+            Self::Quic { .. } => "quic",
         }
     }
 
-    /// Whether it sends bulk data over one TCP connection, in periods or without end.
+    /// Whether it sends bulk data over one TCP or QUIC connection, in periods or without end.
     pub const fn is_greedy(self) -> bool {
-        matches!(self, Self::Bulk { .. } | Self::OnOff { .. })
+        matches!(self, Self::Bulk { .. } | Self::OnOff { .. } | Self::Quic { transfer: None, .. })
     }
 
     /// Whether it sends pieces of a given size, with a completion time each.
     pub const fn is_transfer(self) -> bool {
-        matches!(self, Self::Bulk { transfer: Some(_) } | Self::Transfers { .. })
+        matches!(self, Self::Bulk { transfer: Some(_) } | Self::Transfers { .. } | Self::Quic { transfer: Some(_), .. })
     }
 
     /// Whether it sends single datagrams whose way is measured.
@@ -178,7 +188,7 @@ impl TrafficKind {
 
     /// Whether it has TCP connections.
     pub const fn is_tcp(self) -> bool {
-        !matches!(self, Self::Ping { .. } | Self::Constant { .. } | Self::Saturated { .. })
+        !matches!(self, Self::Ping { .. } | Self::Constant { .. } | Self::Saturated { .. } | Self::Quic { .. })
     }
 
     fn read(document: &Document, keys: &FlowKeys, here: &Path) -> Result<Self, ScenarioError> {
@@ -218,6 +228,9 @@ impl TrafficKind {
                 Self::Video { ladder, chunk, buffer, request }
             }
             Traffic::Saturated => Self::Saturated { packet: packet_bytes },
+            Traffic::Quic => {
+                Self::Quic { law: keys.congestion_control.expect(GIVEN), transfer: transfer_kib, off: off_s }
+            }
         })
     }
 }

@@ -4,6 +4,7 @@ use lasthop_laws::LinkReport;
 use lasthop_laws::bound::Bound;
 use lasthop_measure::Interval;
 use lasthop_network::NodeId;
+use lasthop_quic::End;
 use lasthop_scenario::{Direction, FlowSpec};
 use lasthop_tcp::Endpoint;
 use lasthop_traffic::Application;
@@ -24,6 +25,8 @@ pub(crate) struct Connection {
     pub(crate) writer: usize,
     /// `None` before the connection opens and, between transfers, after both ends have closed.
     pub(crate) ends: Option<Box<[Endpoint; 2]>>,
+    /// The same of a `quic` flow.
+    pub(crate) quic: Option<Box<[End; 2]>>,
     /// The number of this connection in its flow. Segments of earlier ones are dropped.
     pub(crate) incarnation: u32,
     pub(crate) application: Application,
@@ -43,6 +46,7 @@ pub(crate) struct Connection {
 pub(crate) struct Counts {
     /// Bytes that the receiving application got.
     pub(crate) received: Bytes,
+    /// With QUIC, packets declared lost.
     pub(crate) retransmits: u64,
     pub(crate) timeouts: u64,
     /// Whether its law has heard a client's report.
@@ -59,6 +63,7 @@ impl Connection {
             nodes: [near, spec.server],
             writer: if spec.direction == Direction::Up { NEAR } else { FAR },
             ends: None,
+            quic: None,
             incarnation: 0,
             application,
             reports: VecDeque::new(),
@@ -86,7 +91,9 @@ impl Connection {
 
     /// Bytes of this incarnation that the receiving application has read.
     pub(crate) fn read_bytes(&self) -> u64 {
-        self.ends.as_ref().map_or(0, |ends| ends[1 - self.writer].received_bytes())
+        let over_tcp = self.ends.as_ref().map(|ends| ends[1 - self.writer].received_bytes());
+        let over_quic = || self.quic.as_ref().map(|ends| ends[1 - self.writer].received_bytes());
+        over_tcp.or_else(over_quic).unwrap_or(0)
     }
 
     /// Bytes of requests that the sender of this incarnation has read.
@@ -109,10 +116,14 @@ impl Connection {
 
     /// Begins a new incarnation with these ends.
     pub(crate) fn open(&mut self, ends: [Endpoint; 2]) {
+        self.begin();
+        self.ends = Some(Box::new(ends));
+    }
+
+    pub(crate) fn begin(&mut self) {
         self.retire();
         self.incarnation += 1;
         self.has_failed = false;
-        self.ends = Some(Box::new(ends));
     }
 
     /// Drops the ends; keeps their counts.
@@ -120,15 +131,18 @@ impl Connection {
         self.past = self.counts();
         self.datagrams_received = Bytes::ZERO;
         self.ends = None;
+        self.quic = None;
     }
 
     /// The counts over all incarnations.
     pub(crate) fn counts(&self) -> Counts {
         let info = self.sender().map(Endpoint::info);
         let link = info.as_ref().and_then(|info| info.last_link);
+        let over_quic = || self.quic.as_ref().and_then(|ends| ends[self.writer].info()).map(|info| info.lost_packets);
+        let retransmits = info.as_ref().map(|info| info.retransmits).or_else(over_quic).unwrap_or(0);
         let now = Counts {
             received: Bytes::new(self.read_bytes()) + self.datagrams_received,
-            retransmits: info.as_ref().map_or(0, |info| info.retransmits),
+            retransmits,
             timeouts: info.as_ref().map_or(0, |info| info.timeouts),
             heard_reports: link.is_some(),
             ignored_losses: link.map_or(0, |link| link.ignored_losses.into()),

@@ -25,6 +25,7 @@
 mod agent;
 mod connection;
 mod measure;
+mod quic;
 mod simulation;
 mod wire;
 
@@ -109,6 +110,15 @@ pub enum SimError {
     /// A law of the user's own divides by zero.
     #[error(transparent)]
     Law(#[from] DividedByZero),
+    /// QUIC over packets that are too small for it (RFC 9000 §14).
+    #[error(
+        "QUIC needs packets of 1228 bytes at least (hosts.{block}.tcp.mss_bytes): accepted beside a flow of kind \"quic\" is 1188 \
+         or more"
+    )]
+    QuicPackets {
+        /// Index of the `[[hosts]]` block.
+        block: usize,
+    },
     /// Saturated traffic from a server: it shares its queue with all others and cannot keep it full.
     #[error("saturated traffic only goes up (hosts.{block}.flows.{flows}.direction): accepted is \"up\"")]
     SaturatedDown {
@@ -130,6 +140,10 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
         }
         if host.kind.last_link.is_some_and(|link| link.knowledge == Knowledge::Measured) {
             return Err(SimError::MeasuredLink { block });
+        }
+        let has_quic = host.flows.iter().any(|flow| matches!(flow.kind, lasthop_scenario::TrafficKind::Quic { .. }));
+        if has_quic && !quic::fits(&host.kind) {
+            return Err(SimError::QuicPackets { block });
         }
         let saturated_down = |flow: &lasthop_scenario::FlowBlock| {
             matches!(flow.kind, lasthop_scenario::TrafficKind::Saturated { .. })

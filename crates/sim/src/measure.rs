@@ -1,13 +1,17 @@
 //! From the state of our TCP to the parts of a result.
 
 use crate::connection::{Connection, Counts};
+use crate::quic;
 use lasthop_measure::{Counted, Seen};
-use lasthop_scenario::LastLinkResult;
+use lasthop_scenario::{LastLinkResult, TrafficKind};
 use lasthop_tcp::Endpoint;
 use lasthop_units::Bytes;
 
 /// The sender's state, if the connection is open.
 pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
+    if connection.quic.is_some() {
+        return quic::seen(connection, counts.retransmits);
+    }
     let info = connection.sender().filter(|sender| sender.is_established()).map(Endpoint::info)?;
     Some(Seen {
         acked: Bytes::new(info.acked_bytes),
@@ -23,12 +27,12 @@ pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
     })
 }
 
-/// The counts since the end of the warm-up.
-pub(crate) fn counted(counts: &Counts, warm: &Counts) -> Counted {
+/// The counts since the end of the warm-up. quinn does not tell its probe timeouts.
+pub(crate) fn counted(kind: TrafficKind, counts: &Counts, warm: &Counts) -> Counted {
     Counted {
         received: counts.received - warm.received,
         retransmits: counts.retransmits - warm.retransmits,
-        timeouts: Some(counts.timeouts - warm.timeouts),
+        timeouts: (!matches!(kind, TrafficKind::Quic { .. })).then(|| counts.timeouts - warm.timeouts),
         last_link: counts.heard_reports.then(|| LastLinkResult {
             ignored_losses: counts.ignored_losses - warm.ignored_losses,
             heeded_losses: counts.heeded_losses - warm.heeded_losses,

@@ -12,6 +12,7 @@ use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
 use lasthop_policy::FlowId;
+use lasthop_quic::End;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application};
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// IP and UDP headers of a datagram.
-const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
+pub(crate) const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
 
 /// The contents of packets.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(crate) enum Payload {
     Beacon(Datagram),
     /// A datagram of a flow; without a stamp, of a saturated one.
     Datagram { connection: u32, stamp: Option<Stamp> },
+    /// A datagram to one end of a QUIC connection.
+    Quic { connection: u32, incarnation: u32, datagram: lasthop_quic::Datagram },
 }
 
 /// What a datagram says that is measured.
@@ -67,13 +70,13 @@ const UNTOLD: u64 = u64::MAX;
 
 /// The state of one run.
 pub(crate) struct Simulation<'a> {
-    scenario: &'a Scenario,
-    hosts: &'a [HostSpec],
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) hosts: &'a [HostSpec],
     options: &'a Options<'a>,
-    network: Network<Payload>,
-    timers: Schedule,
-    slots: Slots,
-    connections: Vec<Connection>,
+    pub(crate) network: Network<Payload>,
+    pub(crate) timers: Schedule,
+    pub(crate) slots: Slots,
+    pub(crate) connections: Vec<Connection>,
     agents: Vec<Option<Agent>>,
     /// The connections of each host.
     of_host: Vec<std::ops::Range<usize>>,
@@ -88,11 +91,11 @@ pub(crate) struct Simulation<'a> {
     /// The network's events in the warm-up.
     early_events: u64,
     /// Number of segments that arrived for closed connections.
-    strays: u64,
+    pub(crate) strays: u64,
     /// Why the run cannot go on.
     failure: Option<SimError>,
     /// Shows all packets, if somebody asked for it.
-    capture: Option<Box<Captured<'a>>>,
+    pub(crate) capture: Option<Box<Captured<'a>>>,
     // Buffers that are taken, used and put back, to allocate nothing per event.
     deliveries: Vec<Delivery<Payload>>,
     departed: Vec<Departure>,
@@ -101,7 +104,7 @@ pub(crate) struct Simulation<'a> {
 }
 
 /// A capture, and what it needs.
-struct Captured<'a> {
+pub(crate) struct Captured<'a> {
     to: &'a mut Capture,
     wire: Wire,
     /// The packets so far: their numbers.
@@ -111,13 +114,13 @@ struct Captured<'a> {
 
 /// The slots of the timers.
 #[derive(Clone, Copy, Debug)]
-struct Slots {
+pub(crate) struct Slots {
     connections: usize,
     hosts: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+pub(crate) enum Owner {
     End {
         connection: usize,
         side: usize,
@@ -144,7 +147,7 @@ impl Slots {
         4 * self.connections + 2 * self.hosts + 2
     }
 
-    fn of(self, owner: Owner) -> usize {
+    pub(crate) fn of(self, owner: Owner) -> usize {
         let (ends, applications) = (2 * self.connections, 3 * self.connections);
         match owner {
             Owner::End { connection, side } => 2 * connection + side,
@@ -192,7 +195,7 @@ impl<'a> Simulation<'a> {
         for host in hosts {
             let first = connections.len();
             for (number, flow) in host.flows.iter().enumerate() {
-                if host.kind.tcp.tsq.is_some() {
+                if host.kind.tcp.tsq.is_some() || matches!(flow.kind, TrafficKind::Quic { .. }) {
                     network.report_departures(flow.server);
                 }
                 let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.index));
@@ -285,7 +288,8 @@ impl<'a> Simulation<'a> {
         let count = |which: &dyn Fn(&Connection) -> bool| self.connections.iter().filter(|flow| which(flow)).count();
         let unconnected = count(&|flow| {
             let is_open = |ends: &[Endpoint; 2]| ends[NEAR].is_established() || ends[NEAR].is_closed();
-            flow.incarnation == 1 && flow.ends.as_ref().is_some_and(|ends| !is_open(ends))
+            let over_tcp = || flow.ends.as_ref().is_some_and(|ends| !is_open(ends));
+            flow.incarnation == 1 && (over_tcp() || flow.is_unconnected_quic())
         });
         if unconnected > 0 {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
@@ -308,7 +312,8 @@ impl<'a> Simulation<'a> {
             let video = flow.application.video(Time::ZERO + self.scenario.warmup, end);
             video.into_iter().for_each(|video| self.measurement.on_video(number, video));
         }
-        let flows = self.connections.iter().zip(&self.warm).map(|(flow, warm)| counted(&flow.counts(), warm));
+        let flows = self.connections.iter().zip(&self.warm);
+        let flows = flows.map(|(flow, warm)| counted(flow.spec.kind, &flow.counts(), warm));
         let outcome = self.measurement.into_outcome(Finished {
             build: self.options.build.clone(),
             flows: flows.collect(),
@@ -343,6 +348,11 @@ impl<'a> Simulation<'a> {
                 Payload::Datagram { connection, stamp: None } => {
                     self.connections[connection as usize].datagrams_received += packet.size - DATAGRAM_HEADERS;
                 }
+                Payload::Quic { connection, incarnation, datagram } => {
+                    let connection = connection as usize;
+                    let side = usize::from(to != self.connections[connection].nodes[NEAR]);
+                    self.on_quic(now, connection, incarnation, side, datagram);
+                }
                 Payload::Datagram { connection, stamp: Some(stamp) } => {
                     self.on_datagram(now, connection as usize, packet.size, stamp);
                 }
@@ -363,6 +373,9 @@ impl<'a> Simulation<'a> {
                 let flow = &mut self.connections[connection];
                 if let Some(ends) = flow.ends.as_mut().filter(|_| flow.incarnation == incarnation) {
                     ends[side].on_departed(now, size);
+                    self.flush(now, connection, side);
+                } else if let Some(ends) = flow.quic.as_mut().filter(|_| flow.incarnation == incarnation) {
+                    ends[side].on_departed();
                     self.flush(now, connection, side);
                 }
             }
@@ -386,6 +399,8 @@ impl<'a> Simulation<'a> {
                     if failed {
                         self.on_failed(now, connection);
                     }
+                } else {
+                    self.on_quic_timeout(now, connection, side);
                 }
             }
             Owner::Application { connection } => self.on_application(now, connection),
@@ -439,6 +454,21 @@ impl<'a> Simulation<'a> {
         };
         ends[side].on_segment(now, segment);
         let over = ends[NEAR].is_closed() && ends[FAR].is_closed();
+        self.on_read(now, connection, side);
+        let flow = &mut self.connections[connection];
+        if side == flow.writer && flow.application.on_asked(now, flow.asked_bytes()) {
+            let at = self.connections[connection].application.next_at();
+            self.timers.set(self.slots.of(Owner::Application { connection }), at);
+        }
+        self.flush(now, connection, side);
+        if over {
+            self.connections[connection].retire();
+        }
+    }
+
+    /// The application at this end has read what has come; that of a receiver may have waited for it.
+    pub(crate) fn on_read(&mut self, now: Time, connection: usize, side: usize) {
+        let flow = &mut self.connections[connection];
         if side != flow.writer && flow.application.awaits() {
             let read = flow.read_bytes();
             let before = self.delays.len();
@@ -448,14 +478,6 @@ impl<'a> Simulation<'a> {
                 let at = flow.application.next_at();
                 self.timers.set(self.slots.of(Owner::Application { connection }), at);
             }
-        }
-        if side == flow.writer && flow.application.on_asked(now, flow.asked_bytes()) {
-            let at = self.connections[connection].application.next_at();
-            self.timers.set(self.slots.of(Owner::Application { connection }), at);
-        }
-        self.flush(now, connection, side);
-        if over {
-            self.connections[connection].retire();
         }
     }
 
@@ -487,7 +509,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// One end gave up.
-    fn on_failed(&mut self, now: Time, connection: usize) {
+    pub(crate) fn on_failed(&mut self, now: Time, connection: usize) {
         let flow = &mut self.connections[connection];
         if !std::mem::replace(&mut flow.has_failed, true) {
             flow.failures += 1;
@@ -497,9 +519,9 @@ impl<'a> Simulation<'a> {
     }
 
     /// Sends the segments of one end of a connection until its queue is full, and sets its timer.
-    fn flush(&mut self, now: Time, connection: usize, side: usize) {
+    pub(crate) fn flush(&mut self, now: Time, connection: usize, side: usize) {
         let flow = &mut self.connections[connection];
-        let Some(ends) = &mut flow.ends else { return };
+        let Some(ends) = &mut flow.ends else { return self.flush_quic(now, connection, side) };
         let end = &mut ends[side];
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         while let Some(segment) = end.poll_transmit(now) {
@@ -542,6 +564,13 @@ impl<'a> Simulation<'a> {
                 Action::Cease => self.saturated[usize::from(flow.spec.host)].flows.retain(|flow| *flow != connection),
                 _ => {}
             }
+            match action {
+                Action::Write(size) => flow.write_quic(|end| end.write(size.get())),
+                Action::WriteOn => flow.write_quic(End::write_endless),
+                Action::Pause => flow.write_quic(End::stop_writing),
+                Action::Close => flow.write_quic(End::close),
+                _ => {}
+            }
             let Some(ends) = &mut flow.ends else { continue };
             if let Action::Ask(size) = action {
                 ends[1 - flow.writer].write(size.get());
@@ -566,6 +595,9 @@ impl<'a> Simulation<'a> {
 
     fn open(&mut self, now: Time, connection: usize) {
         let flow = &mut self.connections[connection];
+        if let TrafficKind::Quic { law, .. } = flow.spec.kind {
+            return self.open_quic(now, connection, law);
+        }
         let host = usize::from(flow.spec.host);
         let kind = &self.hosts[host].kind;
         let law = kind.law.expect("a checked scenario has known laws only");
@@ -743,7 +775,7 @@ impl Captured<'_> {
 /// Offers a packet to the network.
 #[inline]
 #[expect(clippy::result_large_err, reason = "the network gives a refused packet back")]
-fn offer(
+pub(crate) fn offer(
     network: &mut Network<Payload>,
     capture: &mut Option<Box<Captured<'_>>>,
     now: Time,
@@ -756,5 +788,6 @@ fn offer(
 }
 
 fn watches_its_queue(host: &HostSpec) -> bool {
-    host.kind.tcp.tsq.is_some() || host.flows.iter().any(|flow| matches!(flow.kind, TrafficKind::Saturated { .. }))
+    let has_socket = |kind| matches!(kind, TrafficKind::Saturated { .. } | TrafficKind::Quic { .. });
+    host.kind.tcp.tsq.is_some() || host.flows.iter().any(|flow| has_socket(flow.kind))
 }

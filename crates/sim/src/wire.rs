@@ -43,6 +43,10 @@ impl Wire {
             Payload::Datagram { connection, .. } => {
                 (UDP, udp(ports(*connection, 1, is_near), &[], packet.size.get().saturating_sub(28)))
             }
+            // Zeros as well: nothing in it is encrypted, and a reader of QUIC would find it broken.
+            Payload::Quic { connection, incarnation, datagram } => {
+                (UDP, udp(ports(*connection, *incarnation, is_near), &[], datagram.len() as u64))
+            }
         };
         let size = packet.size.get() as u16;
         let mut out = vec![0x45, packet.dscp << 2];

@@ -10,6 +10,7 @@
 //! | video | chunks of the rate that the [player](video) asks for, one at a time | `stop_s` |
 //! | ping, constant | no TCP: a UDP datagram at a constant distance | `stop_s` |
 //! | saturated | no TCP: UDP datagrams that keep the host's queue full | `stop_s` |
+//! | quic | no TCP: as bulk, or with a given number of bytes as transfers, over QUIC connections | `stop_s` |
 //!
 //! Where the receiver asks for what is written (`request_bytes`), the answer follows as soon as the request is read.
 #![forbid(unsafe_code)]
@@ -90,7 +91,14 @@ impl Application {
     /// The application of this flow, which draws from its own stream.
     pub fn new(spec: &FlowSpec, stream: ChaCha8Rng) -> Self {
         Self {
-            kind: spec.kind,
+            kind: match spec.kind {
+                // The same over another transport.
+                TrafficKind::Quic { transfer: None, .. } => TrafficKind::Bulk { transfer: None },
+                TrafficKind::Quic { transfer: Some(transfer), off, .. } => {
+                    TrafficKind::Transfers { transfer, off, request: None }
+                }
+                kind => kind,
+            },
             stop: spec.stop.unwrap_or(Time::MAX),
             stopped: false,
             stops: spec.stop.unwrap_or(Time::MAX),

@@ -9,7 +9,7 @@ pub(crate) use laws::place_header;
 pub use laws::{LawMaker, make_own_laws_with};
 pub(crate) use presets::PresetName;
 
-pub use words::{AgentMode, Direction, Era, Knowledge};
+pub use words::{AgentMode, Direction, Era, Knowledge, QuicLaw};
 
 use crate::trace::{FASTEST_MBPS, check_rate_mbps};
 use crate::traffic::Ladder;
@@ -445,7 +445,7 @@ keys! {
         /// Who sends the data: the host ("up") or its server ("down").
         direction: Direction = choice(Direction::WORDS), "up";
         /// What the application sends ([kinds](#kinds)). Over TCP: "bulk", "on-off", "interactive", "transfers" and "video"; over UDP:
-        /// "ping", "constant" and "saturated". Kernel hosts run all but "saturated".
+        /// "ping", "constant" and "saturated"; over QUIC: "quic". Kernel hosts run all but "saturated" and "quic".
         kind: Traffic = choice(Traffic::WORDS), "bulk";
         /// *links* The node of the server at the other end; must be given there. `#` is the number of the host within the block,
         /// from 1.
@@ -461,12 +461,12 @@ keys! {
         /// video, 8 (CS1) background; without it 0, best effort. Hosts of "802.11b" and "802.11g" have best effort alone.
         dscp: Option<u8> = integer::<u8>(0, 63), Absent, when station_of(LATER);
         /// *bulk* After how many KiB the connection closes; without it, never. *transfers* The size of each transfer in KiB; must
-        /// be given there.
-        transfer_kib: Option<Bytes> = kib(1, 1 << 30), Absent, when is("kind", ["bulk", "transfers"]);
+        /// be given there. *quic* The same; without it, one connection with data without end.
+        transfer_kib: Option<Bytes> = kib(1, 1 << 30), Absent, when is("kind", ["bulk", "transfers", "quic"]);
         /// *on-off* Mean length of a while with something to send, in seconds; exponential.
         on_s: Span = seconds(1e-6, 86_400.0), 1.0, when is("kind", ["on-off"]);
-        /// *on-off, transfers* Mean length of a while without, in seconds; exponential.
-        off_s: Span = seconds(0.0, 86_400.0), 1.0, when is("kind", ["on-off", "transfers"]);
+        /// *on-off, transfers* Mean length of a while without, in seconds; exponential. *quic* The same between transfers.
+        off_s: Span = seconds(0.0, 86_400.0), 1.0, when is("kind", ["on-off", "transfers", "quic"]);
         /// *transfers* The receiver asks for each transfer with so many bytes, and the sender answers; without it, the sender begins by
         /// itself. *video* The same for each chunk; always.
         request_bytes: Option<Bytes> =
@@ -492,6 +492,9 @@ keys! {
         chunk_s: Option<Span> = seconds(0.1, 60.0), by_word(key!(FlowKeys, kind), [("video", 4.0)]), when is("kind", ["video"]);
         /// *video* How many seconds the player has in its buffer at most; at least three chunks.
         buffer_s: Option<Span> = seconds(0.2, 3_600.0), by_word(key!(FlowKeys, kind), [("video", 30.0)]), when is("kind", ["video"]);
+        /// *quic* The congestion control of the connection's sender: quinn's CUBIC or its NewReno.
+        congestion_control: Option<QuicLaw> =
+            choice(QuicLaw::WORDS), by_word(key!(FlowKeys, kind), [("quic", "cubic")]), when is("kind", ["quic"]);
     }
 }
 
@@ -527,6 +530,7 @@ words! {
         Constant = "constant",
         Video = "video",
         Saturated = "saturated",
+        Quic = "quic",
     }
 }
 

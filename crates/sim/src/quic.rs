@@ -1,0 +1,129 @@
+//! QUIC connections of the scenario: their datagrams travel as UDP packets, both ways, through all that the network has.
+//!
+//! Agents neither see nor bound them, and reports of a last link do not go with them.
+
+use crate::connection::{Connection, NEAR};
+use crate::simulation::{DATAGRAM_HEADERS, Owner, Payload, Simulation, offer};
+use lasthop_measure::Seen;
+use lasthop_network::random::Streams;
+use lasthop_network::{Destination, Packet};
+use lasthop_quic::{Config, Datagram, End, LEAST_DATAGRAM, Law};
+use lasthop_scenario::{HostKind, QuicLaw};
+use lasthop_units::{Bytes, Time};
+use rand::RngExt as _;
+
+/// What quinn looks for at most: 1500 bytes without the headers of IPv6 and UDP.
+const MOST_DATAGRAM: u64 = 1_452;
+/// The headers of TCP, which IP packets of [`lasthop_tcp::Config::mss`] have where those of UDP have 8.
+const TCP_HEADERS_MORE: u64 = 12;
+
+/// Whether packets of this host's size carry QUIC at all.
+pub(crate) fn fits(host: &HostKind) -> bool {
+    host.tcp.mss.get() + TCP_HEADERS_MORE >= LEAST_DATAGRAM.into()
+}
+
+/// The ends of a connection of this host.
+fn config(host: &HostKind, law: QuicLaw) -> Config {
+    Config {
+        law: match law {
+            QuicLaw::Cubic => Law::Cubic,
+            QuicLaw::NewReno => Law::NewReno,
+        },
+        datagram_bytes: (host.tcp.mss.get() + TCP_HEADERS_MORE).min(MOST_DATAGRAM) as u16,
+        receive_buffer: host.tcp.receive_buffer,
+        send_buffer: host.tcp.send_buffer,
+    }
+}
+
+/// The sender's state, if the connection is open.
+pub(crate) fn seen(connection: &Connection, lost_packets: u64) -> Option<Seen> {
+    let end = connection.quic.as_ref().map(|ends| &ends[connection.writer]).filter(|end| end.is_established())?;
+    let info = end.info()?;
+    let full = u64::from(info.datagram_bytes);
+    let segments = |bytes: Bytes| u32::try_from(bytes.get() / full).unwrap_or(u32::MAX);
+    Some(Seen {
+        acked: info.acked,
+        cwnd_segments: segments(info.cwnd),
+        ssthresh_segments: info.ssthresh.map(segments),
+        srtt: Some(info.srtt),
+        min_rtt: Some(info.min_rtt),
+        // What an ACK of a single datagram leaves is under way, too.
+        in_flight_segments: info.in_flight.get().div_ceil(full) as u32,
+        retransmits: lost_packets,
+        ..Seen::default()
+    })
+}
+
+impl Simulation<'_> {
+    pub(crate) fn open_quic(&mut self, now: Time, connection: usize, law: QuicLaw) {
+        let flow = &mut self.connections[connection];
+        let config = config(&self.hosts[usize::from(flow.spec.host)].kind, law);
+        let name = format!("quic/flow-{}/{}", flow.spec.id, flow.incarnation);
+        let mut seeds = Streams::new(self.scenario.seed).stream(&name);
+        let [near, far] = [(); 2].map(|()| seeds.random());
+        flow.open_quic([End::connect(now, &config, near), End::listen(&config, far)]);
+    }
+
+    /// A datagram has reached one end.
+    pub(crate) fn on_quic(&mut self, now: Time, connection: usize, incarnation: u32, side: usize, payload: Datagram) {
+        let flow = &mut self.connections[connection];
+        let Some(ends) = flow.quic.as_mut().filter(|_| flow.incarnation == incarnation) else {
+            self.strays += 1;
+            return;
+        };
+        ends[side].on_datagram(now, payload);
+        self.on_read(now, connection, side);
+        self.flush(now, connection, side);
+    }
+
+    /// A timer of one end has fired.
+    pub(crate) fn on_quic_timeout(&mut self, now: Time, connection: usize, side: usize) {
+        let Some(ends) = &mut self.connections[connection].quic else { return };
+        ends[side].on_timeout(now);
+        let failed = ends[side].has_failed();
+        self.flush(now, connection, side);
+        if failed {
+            self.on_failed(now, connection);
+        }
+    }
+
+    /// Sends the datagrams of one end until it has none or its socket is full, and sets its timer. What a full queue drops is lost.
+    pub(crate) fn flush_quic(&mut self, now: Time, connection: usize, side: usize) {
+        let flow = &mut self.connections[connection];
+        let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
+        let (number, incarnation, dscp) = (connection as u32, flow.incarnation, flow.spec.dscp);
+        let id = u64::from(incarnation) << 1 | side as u64;
+        let Some(ends) = &mut flow.quic else { return };
+        let end = &mut ends[side];
+        while let Some(datagram) = end.poll_transmit(now) {
+            let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
+            let payload = Payload::Quic { connection: number, incarnation, datagram };
+            let packet = Packet { from, to, size, flow: number, dscp, id, payload };
+            if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
+                end.on_departed();
+            }
+        }
+        self.timers.set(self.slots.of(Owner::End { connection, side }), end.next_timeout());
+    }
+}
+
+impl Connection {
+    /// Begins a new incarnation with these ends.
+    fn open_quic(&mut self, ends: [End; 2]) {
+        self.begin();
+        self.quic = Some(Box::new(ends));
+    }
+
+    /// The application of its sender does something.
+    pub(crate) fn write_quic(&mut self, does: impl FnOnce(&mut End)) {
+        if let Some(ends) = &mut self.quic {
+            does(&mut ends[self.writer]);
+        }
+    }
+
+    /// Whether its first connection is still to be made.
+    pub(crate) fn is_unconnected_quic(&self) -> bool {
+        let is_open = |ends: &[End; 2]| ends[NEAR].is_established() || ends[NEAR].is_closed();
+        self.quic.as_ref().is_some_and(|ends| !is_open(ends))
+    }
+}

@@ -1,0 +1,145 @@
+//! QUIC connections across the modelled network.
+#![allow(missing_docs)]
+
+use lasthop_scenario::{Build, Override, ResultFile as _, RunResult, Scenario, Series};
+use lasthop_sim::{Options, SimError};
+use std::sync::atomic::AtomicBool;
+
+fn try_run(text: &str, overrides: &[&str]) -> Result<(RunResult, Series), SimError> {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    let scenario = Scenario::from_toml("quic.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
+    let stop = AtomicBool::new(false);
+    let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {} };
+    lasthop_sim::run(&scenario, &options).map(|outcome| outcome.expect("the run was not stopped"))
+}
+
+fn run(text: &str, overrides: &[&str]) -> RunResult {
+    try_run(text, overrides).unwrap_or_else(|error| panic!("{error}")).0
+}
+
+/// One host over a wire of 10 Mb/s and a path of 10 ms each way.
+const WIRE: &str = "
+duration_s = 30
+warmup_s = 10
+[access]
+kind = \"wired\"
+rate_mbps = 10
+queue_packets = 50
+[path]
+rtt_ms = 20
+rate_mbps = 1000
+[[hosts]]
+queue_packets = 200
+[[hosts.flows]]
+kind = \"quic\"
+";
+
+/// A host with QUIC and one with TCP at an access point of 802.11g.
+const BESIDE_TCP: &str = "
+duration_s = 20
+warmup_s = 5
+[path]
+rtt_ms = 20
+[[hosts]]
+[[hosts.flows]]
+kind = \"quic\"
+[[hosts]]
+";
+
+#[test]
+fn a_connection_alone_gets_what_the_wire_carries_in_either_direction_by_either_law() {
+    for direction in ["up", "down"] {
+        for law in ["cubic", "newreno"] {
+            let direction = format!("hosts.0.flows.0.direction={direction}");
+            let law_key = format!("hosts.0.flows.0.congestion_control={law}");
+            let result = run(WIRE, &[&direction, &law_key]);
+            let flow = &result.flows[0];
+            // Of 1480 bytes some 1420 are data.
+            assert!((9.2..9.65).contains(&flow.goodput_mbps), "{direction} {law}: {flow:?}");
+            assert_eq!((flow.kind.as_str(), flow.congestion_control.as_str(), flow.timeouts), ("quic", law, None));
+            assert!(flow.always_busy && flow.cwnd_mean.is_some_and(|cwnd| cwnd > 10.0), "{flow:?}");
+            let rtt = flow.rtt_ms.expect("round trips");
+            assert!(rtt.min > 20.0 && rtt.p95 < 300.0, "{rtt:?}");
+            assert!(result.notes.is_empty(), "{:?}", result.notes);
+        }
+    }
+}
+
+#[test]
+fn a_run_is_the_same_twice_and_another_with_another_seed() {
+    let once = |seed: &str| {
+        let (result, series) = try_run(BESIDE_TCP, &[seed, "duration_s=8"]).unwrap_or_else(|error| panic!("{error}"));
+        (result.to_json(), format!("{series:?}"))
+    };
+    let first = once("seed=1");
+    assert!(first == once("seed=1"), "the same scenario and seed");
+    assert!(first != once("seed=2"));
+}
+
+#[test]
+fn a_lossy_path_loses_packets_and_goodput() {
+    let [clean, lossy] =
+        ["path.loss=0", "path.loss=0.01"].map(|loss| run(WIRE, &[loss, "path.rtt_ms=60"]).flows.remove(0));
+    // At 1452 bytes a packet some 1 % of the 5000 or so that are sent in 20 s.
+    let sent = lossy.goodput_mbps * 1e6 * 20.0 / 8.0 / 1420.0;
+    let share = lossy.retransmits as f64 / sent;
+    assert!((0.006..0.016).contains(&share), "{share}: {lossy:?}");
+    assert!(lossy.goodput_mbps < 0.7 * clean.goodput_mbps, "{lossy:?}");
+}
+
+#[test]
+fn it_shares_an_access_point_with_tcp() {
+    let result = run(BESIDE_TCP, &[]);
+    let [quic, tcp] = &result.flows[..] else { panic!("two flows") };
+    assert!((20.0..30.0).contains(&result.aggregate_goodput_mbps), "{}", result.aggregate_goodput_mbps);
+    assert!(quic.goodput_mbps > 0.2 * tcp.goodput_mbps && tcp.goodput_mbps > 0.2 * quic.goodput_mbps);
+    assert_eq!(result.fairness_flows, 2);
+    // The agent of the one host finds nothing to bound at the other, nor at its own QUIC.
+    let agents = run(BESIDE_TCP, &["hosts.*.policy=lasthop"]);
+    let [quic, tcp] = &agents.flows[..] else { panic!("two flows") };
+    assert_eq!(quic.controlled_share, 0.0);
+    assert!(quic.goodput_mbps > 1.0 && tcp.goodput_mbps > 1.0);
+}
+
+#[test]
+fn a_flow_that_stops_sends_what_was_written_and_closes() {
+    let stop = ["hosts.0.flows.0.stop_s=15"];
+    let (result, series) = try_run(WIRE, &stop).unwrap_or_else(|error| panic!("{error}"));
+    let flow = &result.flows[0];
+    // 5 of 20 s, and what was in the send buffer.
+    let share = flow.goodput_mbps / run(WIRE, &[]).flows[0].goodput_mbps;
+    assert!((0.25..0.35).contains(&share), "{share}");
+    let last = series.flows.of_flow(0).map(|sample| sample.t_s).fold(0.0, f64::max);
+    assert!((15.0..17.0).contains(&last), "{last}");
+    assert!(result.notes.is_empty() && !flow.always_busy, "{:?}", result.notes);
+}
+
+#[test]
+fn transfers_take_a_round_trip_for_the_handshake_and_their_time() {
+    let result =
+        run(WIRE, &["hosts.0.flows.0.transfer_kib=100", "hosts.0.flows.0.direction=down", "hosts.0.flows.0.off_s=0.5"]);
+    let transfers = result.transfers.as_ref().expect("transfers");
+    // 100 KiB at 10 Mb/s are 84 ms. The handshake takes 20 ms until the server may send, and the slow start of ten packets three
+    // more round trips. With a pause of 0.5 s that is some 30 in 20 s.
+    let took = transfers.took_ms.expect("times");
+    assert!((100.0..300.0).contains(&took.mean), "{took:?}");
+    assert!((15..50).contains(&transfers.delivered), "{transfers:?}");
+    assert_eq!(result.flows[0].undelivered, 0);
+}
+
+#[test]
+fn a_path_that_breaks_for_a_minute_ends_the_connection() {
+    let broken = format!("{WIRE}\n[[changes]]\nat_s = 12\nof = \"path\"\nloss = 1\n");
+    let result = run(&broken, &["duration_s=120"]);
+    assert!(result.notes.iter().any(|note| note.contains("1 of 1 flows gave up")), "{:?}", result.notes);
+}
+
+#[test]
+fn packets_that_are_too_small_for_quic_are_refused_by_their_key() {
+    let error = try_run(WIRE, &["hosts.0.tcp.mss_bytes=1000"]).expect_err("too small");
+    assert_eq!(error, SimError::QuicPackets { block: 0 });
+    assert!(error.to_string().contains("hosts.0.tcp.mss_bytes"), "{error}");
+    // Just enough, and nothing larger is looked for.
+    let result = run(WIRE, &["hosts.0.tcp.mss_bytes=1188"]);
+    assert!((9.3..9.6).contains(&result.flows[0].goodput_mbps), "{:?}", result.flows[0]);
+}
