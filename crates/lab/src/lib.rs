@@ -370,6 +370,11 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let key = |key: &str| format!("hosts[{block}].flows[{number}].{key}");
             match flow.kind {
                 TrafficKind::Saturated { .. } => return Some((key("kind"), format!("\"{}\"", flow.kind.as_str()))),
+                TrafficKind::Quic { .. } => {
+                    let what =
+                        "\"quic\", but your own programs that speak it, by lasthop exec (docs/guide/exec-examples.md)";
+                    return Some((key("kind"), what.to_owned()));
+                }
                 TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. }
                     if packet.get() > tun::MTU as u64 =>
                 {
@@ -522,6 +527,10 @@ mod tests {
                 "hosts[1].flows[1].packet_bytes: kernel hosts cannot run packets of 2000 bytes",
             ),
             ("kind = \"saturated\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"saturated\""),
+            (
+                "kind = \"quic\"",
+                "hosts[1].flows[1].kind: kernel hosts cannot run \"quic\", but your own programs that speak it, by lasthop exec",
+            ),
         ] {
             assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);
         }

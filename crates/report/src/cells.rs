@@ -266,7 +266,11 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
             number(flow.id.to_string()),
             host(result, flow.host),
             word(flow.direction.as_str()),
-            word(&flow.congestion_control),
+            word(&if flow.kind == "quic" {
+                format!("{} (QUIC)", flow.congestion_control)
+            } else {
+                flow.congestion_control.clone()
+            }),
             word(&flow.policy),
             number(format!("{:.2}", flow.goodput_mbps)),
             rtt(|rtt| rtt.min),

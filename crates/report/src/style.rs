@@ -334,7 +334,8 @@ fn kind(flow: &FlowResult) -> String {
         lasthop_scenario::Direction::Up => "upload",
         lasthop_scenario::Direction::Down => "download",
     };
-    format!("{direction} · {} · {}", flow.congestion_control, policy(&flow.policy).label)
+    let over = if flow.kind == "quic" { " over QUIC" } else { "" };
+    format!("{direction}{over} · {} · {}", flow.congestion_control, policy(&flow.policy).label)
 }
 
 /// Removes the parts common to all kinds.

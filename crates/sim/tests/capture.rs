@@ -70,6 +70,25 @@ direction = \"down\"
 [[hosts.flows]]
 ";
 
+/// QUIC both ways, beside TCP.
+const QUIC: &str = "
+duration_s = 3
+warmup_s = 0
+[access]
+queue_packets = 20
+[path]
+rtt_ms = 20
+loss = 0.001
+[[hosts]]
+[[hosts.flows]]
+kind = \"quic\"
+[[hosts]]
+[[hosts.flows]]
+kind = \"quic\"
+direction = \"down\"
+[[hosts]]
+";
+
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -174,7 +193,7 @@ fn agrees(result: &RunResult, shown: &[Shown]) {
         air.iter().filter(|packet| packet.comment.starts_with("collision")).map(|packet| packet.at_ns).collect();
     assert_eq!(collided.len() as u64, access.collisions);
 
-    for flow in &result.flows {
+    for flow in result.flows.iter().filter(|flow| flow.kind != "quic") {
         let port = 10_000 + flow.id as u16;
         let host = format!("host-{}", flow.host);
         // At the host: the data that it sends or receives. A payload is what is behind the headers.
@@ -282,6 +301,30 @@ fn a_capture_of_aggregates_agrees_with_the_result() {
 #[test]
 fn a_capture_of_single_frames_agrees_with_the_result() {
     holds(FRAMES);
+}
+
+#[test]
+fn a_capture_of_quic_has_its_datagrams() {
+    holds(QUIC);
+    let (result, file) = run(QUIC);
+    let shown = read(&file);
+    for flow in &result.flows[..2] {
+        let host = format!("host-{}", flow.host);
+        let of_host = shown.iter().filter(|packet| packet.interface == host);
+        let ports = |packet: &&Shown| [20, 22].map(|at| u16::from_be_bytes([packet.bytes[at], packet.bytes[at + 1]]));
+        let [up, down]: [Vec<u32>; 2] = [0, 1].map(|end| {
+            let is_it = |packet: &&Shown| packet.bytes[9] == 17 && ports(packet)[end] == 10_000 + flow.id as u16;
+            of_host.clone().filter(is_it).map(|packet| packet.size).collect()
+        });
+        // The client's Initial, with the headers of IP and UDP; as far as the search for the MTU has come.
+        assert_eq!((up[0], down[0]), (1_228, 1_228));
+        let data = if flow.direction == lasthop_scenario::Direction::Up { &up } else { &down };
+        assert!(data.iter().max().is_some_and(|most| (1_300..=1_480).contains(most)), "{:?}", data.iter().max());
+        // Some 32 bytes of each datagram are no data, and 28 more are headers.
+        let got = flow.goodput_mbps * 1e6 / 8.0 * result.duration_s;
+        let sent: f64 = data.iter().map(|&size| f64::from(size)).sum();
+        assert!((1.03..1.5).contains(&(sent / got)), "flow {}: {sent} in packets, {got} received", flow.id);
+    }
 }
 
 #[test]

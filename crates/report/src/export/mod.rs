@@ -22,7 +22,7 @@ fn name(result: &RunResult, flow: &FlowResult) -> String {
 
 /// Whether a flow has TCP connections.
 fn is_tcp(flow: &FlowResult) -> bool {
-    !matches!(flow.kind.as_str(), "ping" | "constant" | "saturated")
+    !matches!(flow.kind.as_str(), "ping" | "constant" | "saturated" | "quic")
 }
 
 /// The block `[[hosts]]` of a flow's host, in the scenario of the result.
