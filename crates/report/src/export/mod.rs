@@ -20,7 +20,7 @@ fn name(result: &RunResult, flow: &FlowResult) -> String {
     format!("flow {} ({host})", flow.id)
 }
 
-/// Whether a flow has TCP connections.
+/// Whether a flow has TCP connections. Neither flent nor iperf3 knows QUIC.
 fn is_tcp(flow: &FlowResult) -> bool {
     !matches!(flow.kind.as_str(), "ping" | "constant" | "saturated" | "quic")
 }
