@@ -318,7 +318,7 @@ impl End {
         self.fill_buffer();
         let now = self.at(now);
         let (_, connection) = self.connection.as_mut()?;
-        let mut payload = Vec::with_capacity(usize::from(connection.current_mtu()));
+        let mut payload = Vec::new();
         // Its address and ECN tell nothing.
         let _transmit = connection.poll_transmit(now, 1, &mut payload)?;
         self.in_socket += 1;

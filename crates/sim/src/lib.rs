@@ -2,12 +2,13 @@
 //! the kernel's, and a clock that jumps from event to event the real one.
 //!
 //! ```text
-//!             +-- timers: TCP, applications, agents, samples
+//!             +-- timers: TCP, QUIC, applications, agents, samples
 //!  the loop --+                                                 (time, then network before timers, then slot)
 //!             +-- network: next_wakeup / advance
 //!                    |  deliveries                  ^ offer
 //!                    v                              |
 //!               lasthop_tcp::Endpoint.on_segment --> poll_transmit        both ends of every connection
+//!               lasthop_quic::End.on_datagram    --> poll_transmit        the same over QUIC
 //!               agents: beacons heard    --> bounds, beacons      hosts with an agent
 //! ```
 //!
