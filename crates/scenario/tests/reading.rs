@@ -8,7 +8,7 @@ use lasthop_network::{
     LinksConfig, LossAt, Modulation, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology, Way, WifiConfig,
 };
 use lasthop_policy::{PolicyName, PolicySettings};
-use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Ladder, Override, Scenario, TrafficKind, Vary};
+use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Ladder, Override, QuicLaw, Scenario, TrafficKind, Vary};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
@@ -231,6 +231,14 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
             buffer: Span::from_secs(16),
             request: Bytes::new(400),
         }
+    );
+    assert_eq!(
+        kind(&["kind=quic"]),
+        TrafficKind::Quic { law: QuicLaw::Cubic, transfer: None, off: Span::from_secs(1) }
+    );
+    assert_eq!(
+        kind(&["kind=quic", "congestion_control=newreno", "transfer_kib=1", "off_s=2"]),
+        TrafficKind::Quic { law: QuicLaw::NewReno, transfer: Some(Bytes::new(1_024)), off: Span::from_secs(2) }
     );
     assert_eq!(kind(&["kind=saturated"]), TrafficKind::Saturated { packet: Bytes::new(1_500) });
     let key = section("[[hosts.flows]]").key("kind").expect("flows have a kind");

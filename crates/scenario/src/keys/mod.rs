@@ -494,7 +494,7 @@ keys! {
         buffer_s: Option<Span> = seconds(0.2, 3_600.0), by_word(key!(FlowKeys, kind), [("video", 30.0)]), when is("kind", ["video"]);
         /// *quic* The congestion control of the connection's sender: quinn's CUBIC or its NewReno.
         congestion_control: Option<QuicLaw> =
-            choice(QuicLaw::WORDS), by_word(key!(FlowKeys, kind), [("quic", "cubic")]), when is("kind", ["quic"]);
+            choice(QuicLaw::WORDS), derived("\"cubic\" with \"quic\"", usual_quic_law), when is("kind", ["quic"]);
     }
 }
 
@@ -656,6 +656,11 @@ fn usual_packet_bytes(kind: Traffic) -> i64 {
 /// A call: 50 packets of 200 bytes in a second.
 fn usual_rate(flows: &Table) -> Option<Value> {
     (word(flows, key!(FlowKeys, kind)) == Some("constant")).then_some(Value::Float(0.08))
+}
+
+/// quinn's own default.
+fn usual_quic_law(flows: &Table) -> Option<Value> {
+    (word(flows, key!(FlowKeys, kind)) == Some("quic")).then(|| QuicLaw::Cubic.as_str().into())
 }
 
 /// The bit rates of a video.
