@@ -34,7 +34,7 @@ const STEP: f64 = 0.4;
 /// A step lasts so long and two round trips. What comes after the second time and one round trip is judged. The first is
 /// also how long the queue is congested before bounds begin, and how long a host is without bulk connections before it
 /// is idle.
-const STEP_FOR: Span = Span::from_secs(5);
+pub(super) const STEP_FOR: Span = Span::from_secs(5);
 const JUDGED_FROM: Span = Span::from_secs(3);
 /// A step is bad where all hosts together get less than this part of what they got without bounds, ...
 const KEEPS: f64 = 0.9;
