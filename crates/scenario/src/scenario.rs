@@ -230,20 +230,15 @@ impl Scenario {
         let Some(link) = host.kind.last_link.filter(|link| link.knowledge != Knowledge::Measured) else {
             return Vec::new();
         };
-        let network = self.network();
-        let mut changes: Vec<Time> = network.changes.iter().map(|change| change.at).collect();
-        changes.sort_unstable();
-        let truth = |at: Time| network.at(at).last_hop(NodeId(host.index), flow.server);
-        let mut reports = vec![(Time::ZERO, link.says(truth(Time::ZERO)))];
-        for at in changes {
-            reports.push((at + link.delay, link.says(truth(at))));
-        }
-        // Changes of the beginning, of one moment, or of something else.
+        let mut reports = Vec::new();
+        self.network().each_state(|at, network| {
+            let truth = network.last_hop(NodeId(host.index), flow.server);
+            let delay = if reports.is_empty() { Span::ZERO } else { link.delay };
+            reports.push((at + delay, link.says(truth)));
+        });
+        // Changes of something else are no report.
         let mut told: Vec<(Time, LinkReport)> = Vec::with_capacity(reports.len());
         for (at, report) in reports {
-            if told.last().is_some_and(|(before, _)| *before == at) {
-                told.pop();
-            }
             if told.last().is_none_or(|(_, before)| *before != report) {
                 told.push((at, report));
             }
