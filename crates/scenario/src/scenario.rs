@@ -5,6 +5,7 @@ use crate::keys::{
     AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_agents, leave_out_rate_of_mcs, place_header,
 };
 use crate::last_link::LastLink;
+use crate::limited::{MOST_TYPED_BYTES, text_of};
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
@@ -135,7 +136,7 @@ impl Scenario {
     /// If the file cannot be read, is not TOML, or has an unknown key or a wrong value. The message names the line and
     /// the accepted values.
     pub fn load(path: &std::path::Path, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+        let text = text_of(path, MOST_TYPED_BYTES).map_err(|source| ScenarioError::Read {
             what: "scenario",
             path: path.to_owned(),
             source,

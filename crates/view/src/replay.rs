@@ -1,10 +1,10 @@
 //! A record of an agent, tick by tick in any order.
 
 use crate::{RecordError, ViewError};
-use lasthop_agent::record::{Event, PolicyState, Ready, Tick};
+use lasthop_agent::record::{self, Event, PolicyState, Ready, Tick};
 use lasthop_agent::status::Status;
 use lasthop_agent::watch::{Meter, VERSION, Watched};
-use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 
 /// A record in memory: its text, with the places of its ticks.
@@ -32,8 +32,9 @@ impl Replay {
     /// It cannot be read, another line is no event, or there is no tick.
     pub fn open(path: &Path) -> Result<Self, ViewError> {
         let path = path.to_owned();
-        match fs::read_to_string(&path) {
-            Ok(text) => Self::read(text).map_err(|source| ViewError::Record { path, source }),
+        let mut text = String::new();
+        match record::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
+            Ok(_) => Self::read(text).map_err(|source| ViewError::Record { path, source }),
             Err(source) => Err(ViewError::Read { path, source }),
         }
     }
