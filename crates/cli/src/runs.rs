@@ -66,8 +66,7 @@ impl CaptureArguments {
         let file = File::create(path).with_context(|| format!("cannot write the capture {}", path.display()))?;
         let has_air =
             matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-        let hosts = scenario.expanded_hosts().len();
-        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, hosts, has_air))))
+        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, &scenario.host_names(), has_air))))
     }
 
     /// Writes what is left of the capture.

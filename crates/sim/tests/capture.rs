@@ -99,9 +99,9 @@ fn run(text: &str) -> (RunResult, Vec<u8>) {
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
     let plain = lasthop_sim::run(&scenario, &options).expect("it runs").expect("not stopped").0;
     let file = Shared::default();
-    let hosts = scenario.expanded_hosts().len();
+    let hosts = scenario.host_names();
     let has_air = !text.contains("wired");
-    let mut capture = Capture::new(Box::new(file.clone()), 128, hosts, has_air);
+    let mut capture = Capture::new(Box::new(file.clone()), 128, &hosts, has_air);
     let shown = lasthop_sim::run_captured(&scenario, &options, &mut |_| Ok(None), &mut capture);
     let shown = shown.expect("it runs").expect("not stopped").0;
     capture.finish().expect("memory takes everything");
