@@ -201,7 +201,7 @@ fn legend(looks: &FlowLooks) -> Legend {
     match looks.legend() {
         Ok(looks) if looks.len() > 1 => Legend::Looks(looks),
         Ok(_) => Legend::Nothing,
-        Err(hosts) => Legend::Hosts(hosts),
+        Err((hosts, names)) => Legend::Hosts(hosts, names),
     }
 }
 
