@@ -10,6 +10,7 @@ use crate::{Interrupted, build, say, tell};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use lasthop_capture::Capture;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lasthop_lab::{Guest, TrafficSource, User};
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, Scenario, nearest_names};
 use nix::sys::signal::Signal;
@@ -17,10 +18,12 @@ use nix::unistd::{Gid, Uid, getgrouplist};
 use signal_hook::flag;
 use std::env;
 use std::ffi::{CString, OsString};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The number of names suggested for a misspelt one.
@@ -40,7 +43,7 @@ pub(crate) struct ExecArguments {
     #[arg(long)]
     internet: bool,
     /// Give the host's network namespace a name, for `ip netns exec NAME` and containers
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = netns)]
     netns: Option<String>,
     /// The seed of all random draws, instead of the scenario's
     #[arg(long)]
@@ -101,7 +104,12 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         output_to_stderr: arguments.json,
         internet: arguments.internet,
         netns: arguments.netns.as_deref(),
-        signals: &[(Signal::SIGTERM, &signals.term), (Signal::SIGHUP, &signals.hangup)],
+        signals: &[
+            (Signal::SIGTERM, &signals.term),
+            (Signal::SIGHUP, &signals.hangup),
+            (Signal::SIGINT, &signals.interrupt),
+            (Signal::SIGQUIT, &signals.quit),
+        ],
     };
     let capture = arguments.capture.begin(&scenario)?;
     let outcome = executed(&scenario, &guest, &signals.stop, capture.as_ref())?;
@@ -159,6 +167,32 @@ fn host(typed: &str, names: &[String]) -> Result<u16> {
     if let Some(index) = by_name().or_else(by_number) {
         return Ok(u16::try_from(index)?);
     }
+/// A name that a network namespace can have.
+fn netns(typed: &str) -> Result<String, &'static str> {
+    lasthop_lab::check_netns(typed).map(|()| typed.to_owned())
+}
+
+/// What is wrong with a command line of `exec` whose command stands without `--`; `None`: something else is wrong.
+pub(crate) fn without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_it = error.kind() == ErrorKind::UnknownArgument && words.get(1).is_some_and(|word| word == "exec");
+    // The first word after `exec` is the scenario, unless options come before it.
+    let at = words.iter().skip(3).position(|other| other == word)? + 3;
+    if !is_it || word.starts_with('-') || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let quoted = |word: &String| match word
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "-_=./:,@%+".contains(letter))
+    {
+        true if !word.is_empty() => word.clone(),
+        _ => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    let [before, command] =
+        [&words[1..at], &words[at..]].map(|part| part.iter().map(quoted).collect::<Vec<_>>().join(" "));
+    Some(format!("`--` is missing before the command: lasthop {before} -- {command}"))
+}
+
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     let near = nearest_names(typed, &known, MOST_MEANT);
     let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
@@ -197,7 +231,8 @@ fn command(typed: &[OsString], user: Option<&User>) -> Vec<OsString> {
     vec![shell.filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into())]
 }
 
-/// Signals of this process. Ctrl-C is the command's, as in a shell; before it has begun, it ends the run.
+/// Signals of this process. Ctrl-C is the command's, as in a shell: the terminal sends it to both. Before the command has
+/// begun, it ends the run.
 struct Signals {
     stop: Arc<AtomicBool>,
     term: Arc<AtomicBool>,
@@ -207,8 +242,17 @@ struct Signals {
 impl Signals {
     fn listen() -> Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-        let signals = Self { stop: Arc::default(), term: Arc::default(), hangup: Arc::default() };
+        let signals = Self {
+            stop: Arc::default(),
+            term: Arc::default(),
+            hangup: Arc::default(),
+            interrupt: Arc::default(),
+            quit: Arc::default(),
+        };
         let listen = || {
+    /// SIGINT and SIGQUIT of another process.
+    interrupt: Arc<AtomicBool>,
+    quit: Arc<AtomicBool>,
             for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
                 flag::register(signal, Arc::clone(&signals.stop))?;
             }
@@ -221,6 +265,14 @@ impl Signals {
     }
 }
 
+            let (interrupt, quit) = (Arc::clone(&signals.interrupt), Arc::clone(&signals.quit));
+            let mut origins = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT])?;
+            std::thread::spawn(move || {
+                // The terminal is no process.
+                for origin in origins.forever().filter(|origin| origin.process.is_some()) {
+                    if origin.signal == SIGINT { &interrupt } else { &quit }.store(true, Ordering::Relaxed);
+                }
+            });
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +283,7 @@ mod tests {
         assert_eq!(host("laptop-2", &names).expect("a name"), 1);
         assert_eq!(host("2", &names).expect("a number"), 2);
         for typed in ["3", "laptop-3", "-1"] {
+    use clap::Parser as _;
             let error = host(typed, &names).expect_err("there is none").to_string();
             assert!(error.contains("accepted: laptop-1 to camera, or 0 to 2"), "{error}");
         }
@@ -244,6 +297,31 @@ mod tests {
             gid: 1,
             groups: vec![1],
             name: "a".to_owned(),
+    #[test]
+    fn a_command_without_dashes_is_told_with_the_line_that_is_meant() {
+        let said = |line: &[&str]| {
+            let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+            let error = crate::Arguments::try_parse_from(&words).err().expect("refused");
+            without_dashes(&error, &words)
+        };
+        assert_eq!(
+            said(&["lasthop", "exec", "guest", "--host", "2", "ping", "-c", "3", "a b"]).expect("told"),
+            "`--` is missing before the command: lasthop exec guest --host 2 -- ping -c 3 'a b'"
+        );
+        for other in [&["lasthop", "exec", "guest", "--hots", "2"][..], &["lasthop", "run", "guest", "ping"]] {
+            assert_eq!(said(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_namespace_is_refused_by_the_command_line() {
+        for name in ["", ".a", "a/b"] {
+            let error = crate::Arguments::try_parse_from(["lasthop", "exec", "guest", "--netns", name]).err();
+            let error = error.expect("refused").to_string();
+            assert!(error.contains("accepted: the name of a file"), "{error}");
+        }
+    }
+
             home: "/".to_owned(),
             shell: "/bin/fish".to_owned(),
         };

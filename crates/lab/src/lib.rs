@@ -64,6 +64,7 @@ use laws::{Laws, LinkSample};
 use leftovers::Netns;
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+pub use leftovers::check_netns;
 use real_time::{RealTime, ring_packets};
 use std::path::Path;
 use std::sync::Mutex;
