@@ -300,7 +300,10 @@ fn run_at_once(
         let once = || one_run(common, scenario, stop, &Progress::Silent, None, None);
         let outcome = stored.run(scenario, common.keeps_series(), once);
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-        progress.more(1, stored.ran());
+        // One that a signal has ended is not done.
+        if let Ok(Some(_)) = outcome {
+            progress.more(1, stored.ran());
+        }
         outcome
     });
     progress.finish();
