@@ -1,6 +1,7 @@
 //! `lasthop exec`: any program on a host of a scenario, beside its flows.
 
 use crate::built_in::Found;
+use crate::live::{live_run, on_sample};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{
@@ -9,17 +10,18 @@ use crate::runs::{
 use crate::{Interrupted, build, say, tell};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use lasthop_capture::Capture;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use lasthop_capture::Capture;
 use lasthop_lab::{Guest, TrafficSource, User};
+use lasthop_measure::OnSample;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, Scenario, nearest_names};
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, getgrouplist};
 use signal_hook::flag;
-use std::env;
-use std::ffi::{CString, OsString};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
+use std::env;
+use std::ffi::{CString, OsString};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -112,7 +114,10 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         ],
     };
     let capture = arguments.capture.begin(&scenario)?;
-    let outcome = executed(&scenario, &guest, &signals.stop, capture.as_ref())?;
+    let live = out.as_ref().and_then(|out| out.live(1));
+    let live_run = live_run(live.as_ref(), &scenario.name, &scenario, HostsKind::Kernel, false);
+    let on_sample = on_sample(live_run.as_ref());
+    let outcome = executed(&scenario, &guest, &signals.stop, on_sample.as_deref(), capture.as_ref())?;
     let captured = arguments.capture.finish(capture);
     let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
     let outcome = outcome.ok_or_else(nothing)?;
@@ -136,6 +141,7 @@ fn executed(
     scenario: &Scenario,
     guest: &Guest<'_>,
     stop: &AtomicBool,
+    on_sample: Option<&OnSample<'_>>,
     capture: Option<&Mutex<Capture>>,
 ) -> Result<Option<lasthop_lab::Executed>> {
     // The bar ends where the command begins: the terminal is the command's.
@@ -152,6 +158,7 @@ fn executed(
         build: build(),
         stop,
         progress: &at,
+        on_sample,
         capture,
         records: None,
     };
@@ -160,13 +167,6 @@ fn executed(
     Ok(outcome?)
 }
 
-/// The index of the host with this name, or number.
-fn host(typed: &str, names: &[String]) -> Result<u16> {
-    let by_name = || names.iter().position(|name| name == typed);
-    let by_number = || typed.parse::<usize>().ok().filter(|&number| number < names.len());
-    if let Some(index) = by_name().or_else(by_number) {
-        return Ok(u16::try_from(index)?);
-    }
 /// A name that a network namespace can have.
 fn netns(typed: &str) -> Result<String, &'static str> {
     lasthop_lab::check_netns(typed).map(|()| typed.to_owned())
@@ -193,6 +193,13 @@ pub(crate) fn without_dashes(error: &clap::Error, words: &[String]) -> Option<St
     Some(format!("`--` is missing before the command: lasthop {before} -- {command}"))
 }
 
+/// The index of the host with this name, or number.
+fn host(typed: &str, names: &[String]) -> Result<u16> {
+    let by_name = || names.iter().position(|name| name == typed);
+    let by_number = || typed.parse::<usize>().ok().filter(|&number| number < names.len());
+    if let Some(index) = by_name().or_else(by_number) {
+        return Ok(u16::try_from(index)?);
+    }
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     let near = nearest_names(typed, &known, MOST_MEANT);
     let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
@@ -237,6 +244,9 @@ struct Signals {
     stop: Arc<AtomicBool>,
     term: Arc<AtomicBool>,
     hangup: Arc<AtomicBool>,
+    /// SIGINT and SIGQUIT of another process.
+    interrupt: Arc<AtomicBool>,
+    quit: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -250,21 +260,11 @@ impl Signals {
             quit: Arc::default(),
         };
         let listen = || {
-    /// SIGINT and SIGQUIT of another process.
-    interrupt: Arc<AtomicBool>,
-    quit: Arc<AtomicBool>,
             for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
                 flag::register(signal, Arc::clone(&signals.stop))?;
             }
             flag::register(SIGTERM, Arc::clone(&signals.term))?;
             flag::register(SIGHUP, Arc::clone(&signals.hangup))?;
-            std::io::Result::Ok(())
-        };
-        listen().context("cannot listen to signals")?;
-        Ok(signals)
-    }
-}
-
             let (interrupt, quit) = (Arc::clone(&signals.interrupt), Arc::clone(&signals.quit));
             let mut origins = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT])?;
             std::thread::spawn(move || {
@@ -273,9 +273,17 @@ impl Signals {
                     if origin.signal == SIGINT { &interrupt } else { &quit }.store(true, Ordering::Relaxed);
                 }
             });
+            std::io::Result::Ok(())
+        };
+        listen().context("cannot listen to signals")?;
+        Ok(signals)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser as _;
 
     #[test]
     fn a_host_is_found_by_name_or_number() {
@@ -283,20 +291,12 @@ mod tests {
         assert_eq!(host("laptop-2", &names).expect("a name"), 1);
         assert_eq!(host("2", &names).expect("a number"), 2);
         for typed in ["3", "laptop-3", "-1"] {
-    use clap::Parser as _;
             let error = host(typed, &names).expect_err("there is none").to_string();
             assert!(error.contains("accepted: laptop-1 to camera, or 0 to 2"), "{error}");
         }
         assert!(host("camra", &names).expect_err("misspelt").to_string().contains("did you mean camera?"));
     }
 
-    #[test]
-    fn without_a_command_there_is_a_shell() {
-        let user = User {
-            uid: 1,
-            gid: 1,
-            groups: vec![1],
-            name: "a".to_owned(),
     #[test]
     fn a_command_without_dashes_is_told_with_the_line_that_is_meant() {
         let said = |line: &[&str]| {
@@ -322,6 +322,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn without_a_command_there_is_a_shell() {
+        let user = User {
+            uid: 1,
+            gid: 1,
+            groups: vec![1],
+            name: "a".to_owned(),
             home: "/".to_owned(),
             shell: "/bin/fish".to_owned(),
         };

@@ -12,6 +12,7 @@ mod export;
 mod generate;
 mod key;
 mod laws;
+mod live;
 mod out_folder;
 mod progress;
 mod runs;

@@ -20,6 +20,7 @@ use crate::guest::queues::OF_LABORATORY;
 use crate::hosts::Hosts;
 use crate::namespace::Namespace;
 use crate::real_time::wait;
+use crate::samples::{FlowSample, Samples};
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
 use crate::tun::MTU;
@@ -110,18 +111,6 @@ impl FlowPlan {
     }
 }
 
-/// A reading of one flow's sender.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowSample {
-    pub(crate) at: Time,
-    /// Index into the plans.
-    pub(crate) flow: usize,
-    /// `None` without a connection.
-    pub(crate) info: Option<TcpInfo>,
-    /// Bytes received by the application since the flow began.
-    pub(crate) received: Bytes,
-}
-
 /// The outcome of one flow, without the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowReport {
@@ -158,6 +147,8 @@ pub(crate) struct Report {
     /// By flow, in the order of the plans.
     pub(crate) flows: Vec<FlowReport>,
     pub(crate) samples: Vec<FlowSample>,
+    /// Of so many moments the samples of one are there.
+    pub(crate) every: u64,
     /// All datagrams that came, in order of time.
     pub(crate) came: Vec<Came>,
     /// The greatest lateness of a reading, or of what an application had to do.
@@ -331,6 +322,7 @@ impl<'a> Traffic<'a> {
         clock: Clock,
         schedule: Schedule,
         stations: &[Station],
+        mut samples: Samples<'_>,
         stop: &AtomicBool,
     ) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
@@ -339,7 +331,7 @@ impl<'a> Traffic<'a> {
         let mut next_sample = Time::ZERO;
         let looks = self.plans.iter().any(|plan| plan.over_aggregates) || stations.iter().any(Station::queues_in_model);
         let mut next_look = looks.then_some(Time::ZERO);
-        let (mut samples, mut late) = (Vec::new(), Span::ZERO);
+        let mut late = Span::ZERO;
         let mut events = [EpollEvent::empty(); 64];
         while !stop.load(Ordering::Relaxed) {
             let now = clock.now();
@@ -392,7 +384,8 @@ impl<'a> Traffic<'a> {
                 ..report
             }
         });
-        Ok(Report { flows: flows.collect(), samples, came: self.came, late })
+        let (samples, every) = samples.into_parts();
+        Ok(Report { flows: flows.collect(), samples, every, came: self.came, late })
     }
 
     fn on_event(&mut self, event: &EpollEvent, clock: Clock, stations: &[Station]) -> Result<()> {
@@ -672,7 +665,7 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    fn sample(&mut self, at: Time, samples: &mut Vec<FlowSample>) {
+    fn sample(&mut self, at: Time, samples: &mut Samples<'_>) {
         let mut infos = self.read_senders().into_iter().peekable();
         for (number, flow) in self.flows.iter().enumerate() {
             let info = infos.next_if(|(of, _)| *of == number).map(|(_, info)| info);

@@ -96,7 +96,7 @@ struct Shown {
 fn run(text: &str) -> (RunResult, Vec<u8>) {
     let scenario = Scenario::from_toml("some.toml", text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
+    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
     let plain = lasthop_sim::run(&scenario, &options).expect("it runs").expect("not stopped").0;
     let file = Shared::default();
     let hosts = scenario.host_names();

@@ -1,15 +1,15 @@
 //! `lasthop view`: a page on this machine, of the result in a folder or of a running agent.
 //!
 //! - A folder: the report's figures, drawn anew from its files, with their numbers below the pointer and parts enlarged.
-//!   The page asks every two seconds whether the folder has another result, and loads that.
+//!   The page asks every two seconds whether the folder has another result, and loads that. While something is at work
+//!   there, it asks every second for what is known of it until now ([`lasthop_report::live`]).
 //! - An agent: a live view of the lines of its socket (`docs/guide/agent-socket.md`).
 //!
 //! Everything that the page needs is in this program. It listens on loopback alone. Other users of this machine and
 //! pages of the internet that have their name lead here (DNS rebinding) get nothing: each address begins with a random
 //! token, and `Host` must be the loopback address.
 //!
-//! *What it leaves out*: figures of a run before it ends, which are nowhere but in its memory; TLS; more than one folder
-//! or agent; what an agent did before the page was opened.
+//! *What it leaves out*: TLS; more than one folder or agent; what an agent did before the page was opened.
 
 mod http;
 
@@ -158,6 +158,10 @@ impl Server {
                 let state = serde_json::json!({ "version": version(folder), "written": is_written(folder) });
                 Response::json(state.to_string())
             }
+            (Shown::Folder(folder), "live") => {
+                let live = is_written(folder).then(|| lasthop_report::live(folder)).flatten();
+                live.map_or_else(|| Response::text(404, "Nothing is at work there.\n"), Response::page)
+            }
             (Shown::Folder(folder), "") => {
                 self.page_of_folder(folder).map_or_else(|error| trouble(&error), Response::page)
             }
@@ -179,7 +183,7 @@ impl Server {
             let said = said.replace('&', "&amp;").replace('<', "&lt;");
             let page = format!(
                 "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>lasthop view</title><style>{}</style></head>\n\
-                 <body><h1>{said}</h1><p>lasthop is at work there. This page shows the result as soon as it is complete.</p>\
+                 <body><h1>{said}</h1><p>lasthop is at work there. This page shows the report as soon as the result is complete.</p>\
                  </body></html>\n",
                 lasthop_report::PAGE_STYLE
             );
@@ -200,7 +204,7 @@ impl Server {
         let (body, end) = rest.rsplit_once("</body>").unwrap_or((rest, ""));
         format!(
             "{head}{STYLE}</style>{body}<script src=\"{root}/figures.js\"></script>\n\
-             <script src=\"{root}/folder.js\" data-state=\"{root}/state\" data-version=\"{version}\"></script>\n</body>{end}"
+             <script src=\"{root}/folder.js\" data-state=\"{root}/state\" data-live=\"{root}/live\" data-version=\"{version}\"></script>\n</body>{end}"
         )
     }
 }
