@@ -308,7 +308,7 @@ while at < len(file):
             counts[name] += packet[0] == 0x45
     at += length
 print(counts["retries"], len(collided), counts["drops"], counts["given up"])
-print(*(counts[name] for name in ["camera", "laptop-1"]))
+print(*(counts[name] for name in ["camera-1", "laptop-1"]))
 "#;
     let output = Command::new("python3").args(["-c", script, &file]).output().expect("python3");
     let said = text(&output.stdout);

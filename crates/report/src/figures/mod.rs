@@ -86,9 +86,15 @@ fn bars_of(seeds: usize) -> String {
 
 /// The figures of a run that goes on, with the samples until now.
 pub(crate) fn before_the_end(run: &RunResult, series: &FlowSeries) -> Vec<Figure> {
-    let caption = "Saw-teeth are losses. The limits of windows are in the report, after the end.".to_owned();
-    let windows = windows(run, series).map(|figure| Figure { caption, ..figure });
-    [goodput_over_time_of_run(run, series), rtt_of_run(run, series), windows].into_iter().flatten().collect()
+    let said =
+        |figure: Option<Figure>, caption: &str| figure.map(|figure| Figure { caption: caption.to_owned(), ..figure });
+    let goodput = said(
+        goodput_over_time_of_run(run, series),
+        "Of each connection until now, means over 1 s or from one sample to the next.",
+    );
+    let windows =
+        said(windows(run, series), "Saw-teeth are losses. The limits of windows are in the report, after the end.");
+    [goodput, rtt_of_run(run, series), windows].into_iter().flatten().collect()
 }
 
 /// The figures that compare the cases. Of a case with several seeds, figures over time show the first.
