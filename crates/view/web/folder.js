@@ -32,6 +32,7 @@ function show(text) {
     }
   }
   live.replaceChildren(made.content);
+  if (said.version) live.append(Object.assign(document.createElement("h2"), { textContent: "The result until then" }));
   for (const place of live.querySelectorAll("div[id^=live-]")) {
     if (drawn.has(place.id)) continue;
     const before = liveFigures.get(place.id);
