@@ -105,7 +105,7 @@ impl Lasthop {
                 let excess = group.queue;
                 let reason = if observation.now < self.law.waits_until {
                     Reason::Free
-                } else if congested.is_zero() {
+                } else if congested.is_zero() && !self.law.sees_queue {
                     Reason::NotFull { excess }
                 } else {
                     Reason::Waits { excess, left: STEP_FOR.saturating_sub(congested) }
