@@ -202,7 +202,7 @@ fn simulated(
     mut learners: BTreeMap<u16, Learner>,
 ) -> Result<Option<(RunResult, Series)>, SimError> {
     let started = Instant::now();
-    let options = Options { build: build(), series, stop, progress: &|_| {} };
+    let options = Options { build: build(), series, stop, progress: &|_| {}, on_sample: None };
     let mut programs = Programs::new(stop);
     let mut outcome = lasthop_sim::run_with(scenario, &options, &mut |host: &HostSpec| {
         let settings = &host.kind.policy;

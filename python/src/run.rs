@@ -236,7 +236,8 @@ pub(crate) fn run_one(
     policy: Option<&InProcess>,
 ) -> Result<Option<(RunResult, Series)>, Box<Failure>> {
     let started = Instant::now();
-    let mut outcome = run_with(scenario, &Options { build: build(), series, stop, progress }, stop, policy)?;
+    let mut outcome =
+        run_with(scenario, &Options { build: build(), series, stop, progress, on_sample: None }, stop, policy)?;
     if let Some((result, _)) = &mut outcome {
         result.took(started.elapsed());
     }

@@ -2,7 +2,7 @@
 
 use crate::errors::{self, Refused};
 use crate::value;
-use lasthop_scenario::{Override, Scenario, ScenarioError};
+use lasthop_scenario::{MOST_TYPED_BYTES, Override, Scenario, ScenarioError, text_of};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ impl CoreScenario {
 impl CoreScenario {
     #[staticmethod]
     fn of_file(path: PathBuf, set: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let text = std::fs::read_to_string(&path).map_err(|source| {
+        let text = text_of(&path, MOST_TYPED_BYTES).map_err(|source| {
             errors::scenario(&ScenarioError::Read { what: "scenario", path: path.clone(), source }, "")
         })?;
         Self::new(Source::Text { name: path.display().to_string(), text }, value::overrides_of(set)?)

@@ -17,6 +17,7 @@ use crate::config::MetricsConfig;
 use crate::error::{Doing as _, Error, Result};
 use crate::log_limit::LogLimit;
 use crate::metrics::{Page, Shown};
+use crate::only_one::OnlyOne;
 use crate::privilege;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::{self, OpenOptions, Permissions};
@@ -72,7 +73,13 @@ impl Exposition {
                 None
             }
         });
-        let file = config.textfile.clone().map(Textfile::new);
+        let file = config.textfile.as_deref().and_then(|path| match OnlyOne::writes(path) {
+            Ok(only_one) => Some(Textfile::new(path.to_owned(), only_one)),
+            Err(error) => {
+                warn!("the metrics are not written: {}", error.in_a_line());
+                None
+            }
+        });
         if listener.is_none() && file.is_none() {
             return None;
         }
@@ -291,11 +298,13 @@ struct Textfile {
     /// The tick of the last file: one of the same tick would hide that the agent stands still.
     tick: Option<u64>,
     trouble_log: LogLimit,
+    _only_one: OnlyOne,
 }
 
 impl Textfile {
-    fn new(path: PathBuf) -> Self {
-        Self { path, due_at: Instant::now(), tick: None, trouble_log: LogLimit::each_minute() }
+    fn new(path: PathBuf, only_one: OnlyOne) -> Self {
+        let trouble_log = LogLimit::each_minute();
+        Self { path, due_at: Instant::now(), tick: None, trouble_log, _only_one: only_one }
     }
 
     fn poll(&mut self, page: &Page, tick: u64) {

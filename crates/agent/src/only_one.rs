@@ -2,6 +2,8 @@
 //! the same link would overwrite each other. So each holds a lock on a file in `/run/lasthop`, named by network
 //! namespace and interface.
 //!
+//! Nor do two write metrics into one file: each would show the other's numbers as its own.
+//!
 //! Only root or the agent's own user can write in that folder or open the file, so nobody else can take the lock. The
 //! kernel releases it when its holder ends. So the file of a killed agent means nothing; an orderly stop removes it.
 
@@ -46,16 +48,34 @@ impl OnlyOne {
         };
         let unsure = || format!("cannot make sure that no other agent {does} {}", interface.name);
         let namespace = fs::metadata("/proc/thread-self/ns/net").doing(unsure())?.ino();
+        let file = format!("{name}-{namespace}-{}.lock", interface.index);
+        Self::hold(&file).doing(unsure())?.map_err(|holder| {
+            Error::Refused(format!("another agent{holder} {does} {} already: stop it first", interface.name))
+        })
+    }
+
+    /// Takes the lock for a file of metrics, in whatever network namespace.
+    ///
+    /// # Errors
+    /// If another agent writes there (the error names it), or the lock's state is unknown.
+    pub(crate) fn writes(path: &Path) -> Result<Self> {
+        let whole = std::path::absolute(path).doing(format_args!("cannot tell where {} is", path.display()))?;
+        let name = whole.to_string_lossy().replace('-', "--").replace('/', "-");
+        // The end of a path that is longer than a name may be.
+        let name: String = name.chars().rev().take(100).collect::<Vec<_>>().into_iter().rev().collect();
+        Self::hold(&format!("metrics{name}.lock"))?.map_err(|holder| {
+            let path = path.display();
+            Error::Refused(format!("another agent{holder} writes {path} already: give each agent a file of its own"))
+        })
+    }
+
+    /// Takes this lock, or else names its holder.
+    fn hold(name: &str) -> Result<std::result::Result<Self, String>> {
         let folder = Path::new(FOLDER);
-        make_folder(folder).doing(unsure())?;
-        let file = folder.join(format!("{name}-{namespace}-{}.lock", interface.index));
-        match lock(&file).doing(format_args!("cannot lock {}", file.display())).doing(unsure())? {
-            Ok(lock) => Ok(Self { file, _lock: lock }),
-            Err(holder) => {
-                let who = format!("another agent{holder} {does} {} already: stop it first", interface.name);
-                Err(Error::Refused(who))
-            }
-        }
+        make_folder(folder)?;
+        let file = folder.join(name);
+        let lock = lock(&file).doing(format_args!("cannot lock {}", file.display()))?;
+        Ok(lock.map(|lock| Self { file, _lock: lock }))
     }
 }
 
@@ -152,6 +172,22 @@ mod tests {
         let held = OnlyOne { file: file.clone(), _lock: lock(&file).expect("a file").expect("free again") };
         drop(held);
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_file_of_metrics_has_one_writer() {
+        if !geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "the lock is in a folder of root's");
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("lasthop.prom");
+        let first = OnlyOne::writes(&file).expect("free");
+        let refused = OnlyOne::writes(&file).expect_err("held").to_string();
+        assert!(refused.contains(&format!("another agent (process {}) writes ", std::process::id())), "{refused}");
+        OnlyOne::writes(&folder.path().join("other.prom")).expect("another file");
+        drop(first);
+        OnlyOne::writes(&file).expect("free again");
     }
 
     #[test]

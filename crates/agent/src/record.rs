@@ -11,6 +11,48 @@ use lasthop_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal as _, Read};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+/// The most bytes that are read of a record: 1 GiB, a day of 50 connections. `record_limit_mib` is 64 MiB by default.
+pub const MOST_BYTES: u64 = 1 << 30;
+
+/// Opens a record for reading: a file, a pipe or a terminal. Reading more than [`MOST_BYTES`] of it is an error.
+///
+/// # Errors
+/// It cannot be opened, or is a device: `/dev/zero` has no end.
+pub fn open(path: &Path) -> io::Result<impl Read> {
+    open_up_to(path, MOST_BYTES)
+}
+
+fn open_up_to(path: &Path, most: u64) -> io::Result<Limited> {
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    if (kind.is_char_device() || kind.is_block_device()) && !file.is_terminal() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a device; accepted: a file or a pipe"));
+    }
+    Ok(Limited { file, left: most, most })
+}
+
+struct Limited {
+    file: File,
+    left: u64,
+    most: u64,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            let said =
+                format!("it has more than {} MiB, the most that is read: give a part of its lines", self.most >> 20);
+            io::Error::new(ErrorKind::FileTooLarge, said)
+        })?;
+        Ok(read)
+    }
+}
 
 /// One line of the record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -387,6 +429,22 @@ impl fmt::Display for Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_has_a_greatest_size_and_a_device_is_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("agent.jsonl");
+        std::fs::write(&path, vec![b' '; 2 << 20]).expect("written");
+        let mut all = Vec::new();
+        assert_eq!(
+            open_up_to(&path, 2 << 20).and_then(|mut file| file.read_to_end(&mut all)).expect("it fits"),
+            2 << 20
+        );
+        let error = open_up_to(&path, 1 << 20).and_then(|mut file| file.read_to_end(&mut all)).expect_err("too long");
+        assert!(error.to_string().starts_with("it has more than 1 MiB, the most that is read"), "{error}");
+        let error = open(Path::new("/dev/zero")).err().expect("endless").to_string();
+        assert_eq!(error, "it is a device; accepted: a file or a pipe");
+    }
 
     #[test]
     fn events_are_written_as_the_laboratory_reads_them() {

@@ -2,7 +2,7 @@
 //!
 //! | interface | link type | its packets |
 //! | --- | --- | --- |
-//! | `host-N`, one for each host | raw IP | what the host hands to its transmit queue, and what it receives |
+//! | each host's name, or `host-N` | raw IP | what the host hands to its transmit queue, and what it receives |
 //! | `air`, behind Wi-Fi alone | 802.11 with radiotap | each frame of data on the air, with what became of it in a comment |
 //! | `lost` | raw IP | each packet that is lost, with place and cause in a comment |
 //!
@@ -55,19 +55,19 @@ pub enum Side {
 }
 
 impl Capture {
-    /// Begins a capture of at most `snaplen` bytes of each packet. `has_air`: the network has an access point with
-    /// Wi-Fi.
-    pub fn new(sink: Box<dyn Write + Send>, snaplen: u32, hosts: usize, has_air: bool) -> Self {
+    /// Begins a capture of at most `snaplen` bytes of each packet. `hosts`: the hosts' names. `has_air`: the network has
+    /// an access point with Wi-Fi.
+    pub fn new(sink: Box<dyn Write + Send>, snaplen: u32, hosts: &[String], has_air: bool) -> Self {
         let mut blocks = Vec::new();
         blocks::section(&mut blocks);
-        for host in 0..hosts {
-            blocks::interface(&mut blocks, Link::RawIp, &format!("host-{host}"), snaplen);
+        for name in hosts {
+            blocks::interface(&mut blocks, Link::RawIp, name, snaplen);
         }
         if has_air {
             blocks::interface(&mut blocks, Link::Radiotap, "air", snaplen);
         }
         blocks::interface(&mut blocks, Link::RawIp, "lost", snaplen);
-        Self { sink, blocks, snaplen: snaplen as usize, hosts, has_air, transmissions: 0, failed: None }
+        Self { sink, blocks, snaplen: snaplen as usize, hosts: hosts.len(), has_air, transmissions: 0, failed: None }
     }
 
     /// The bytes of a packet that are kept at most.

@@ -1,6 +1,7 @@
 //! `lasthop exec`: any program on a host of a scenario, beside its flows.
 
 use crate::built_in::Found;
+use crate::live::{live_run, on_sample};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{
@@ -9,18 +10,22 @@ use crate::runs::{
 use crate::{Interrupted, build, say, tell};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lasthop_capture::Capture;
 use lasthop_lab::{Guest, TrafficSource, User};
+use lasthop_measure::OnSample;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, Scenario, nearest_names};
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, getgrouplist};
 use signal_hook::flag;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
 use std::env;
 use std::ffi::{CString, OsString};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The number of names suggested for a misspelt one.
@@ -40,7 +45,7 @@ pub(crate) struct ExecArguments {
     #[arg(long)]
     internet: bool,
     /// Give the host's network namespace a name, for `ip netns exec NAME` and containers
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = netns)]
     netns: Option<String>,
     /// The seed of all random draws, instead of the scenario's
     #[arg(long)]
@@ -101,10 +106,18 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         output_to_stderr: arguments.json,
         internet: arguments.internet,
         netns: arguments.netns.as_deref(),
-        signals: &[(Signal::SIGTERM, &signals.term), (Signal::SIGHUP, &signals.hangup)],
+        signals: &[
+            (Signal::SIGTERM, &signals.term),
+            (Signal::SIGHUP, &signals.hangup),
+            (Signal::SIGINT, &signals.interrupt),
+            (Signal::SIGQUIT, &signals.quit),
+        ],
     };
     let capture = arguments.capture.begin(&scenario)?;
-    let outcome = executed(&scenario, &guest, &signals.stop, capture.as_ref())?;
+    let live = out.as_ref().and_then(|out| out.live(1));
+    let live_run = live_run(live.as_ref(), &scenario.name, &scenario, HostsKind::Kernel, false);
+    let on_sample = on_sample(live_run.as_ref());
+    let outcome = executed(&scenario, &guest, &signals.stop, on_sample.as_deref(), capture.as_ref())?;
     let captured = arguments.capture.finish(capture);
     let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
     let outcome = outcome.ok_or_else(nothing)?;
@@ -128,6 +141,7 @@ fn executed(
     scenario: &Scenario,
     guest: &Guest<'_>,
     stop: &AtomicBool,
+    on_sample: Option<&OnSample<'_>>,
     capture: Option<&Mutex<Capture>>,
 ) -> Result<Option<lasthop_lab::Executed>> {
     // The bar ends where the command begins: the terminal is the command's.
@@ -144,12 +158,39 @@ fn executed(
         build: build(),
         stop,
         progress: &at,
+        on_sample,
         capture,
         records: None,
     };
     let outcome = lasthop_lab::exec(scenario, &options, guest);
     progress.finish();
     Ok(outcome?)
+}
+
+/// A name that a network namespace can have.
+fn netns(typed: &str) -> Result<String, &'static str> {
+    lasthop_lab::check_netns(typed).map(|()| typed.to_owned())
+}
+
+/// What is wrong with a command line of `exec` whose command stands without `--`; `None`: something else is wrong.
+pub(crate) fn without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_it = error.kind() == ErrorKind::UnknownArgument && words.get(1).is_some_and(|word| word == "exec");
+    // The first word after `exec` is the scenario, unless options come before it.
+    let at = words.iter().skip(3).position(|other| other == word)? + 3;
+    if !is_it || word.starts_with('-') || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let quoted = |word: &String| match word
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "-_=./:,@%+".contains(letter))
+    {
+        true if !word.is_empty() => word.clone(),
+        _ => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    let [before, command] =
+        [&words[1..at], &words[at..]].map(|part| part.iter().map(quoted).collect::<Vec<_>>().join(" "));
+    Some(format!("`--` is missing before the command: lasthop {before} -- {command}"))
 }
 
 /// The index of the host with this name, or number.
@@ -197,23 +238,41 @@ fn command(typed: &[OsString], user: Option<&User>) -> Vec<OsString> {
     vec![shell.filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into())]
 }
 
-/// Signals of this process. Ctrl-C is the command's, as in a shell; before it has begun, it ends the run.
+/// Signals of this process. Ctrl-C is the command's, as in a shell: the terminal sends it to both. Before the command has
+/// begun, it ends the run.
 struct Signals {
     stop: Arc<AtomicBool>,
     term: Arc<AtomicBool>,
     hangup: Arc<AtomicBool>,
+    /// SIGINT and SIGQUIT of another process.
+    interrupt: Arc<AtomicBool>,
+    quit: Arc<AtomicBool>,
 }
 
 impl Signals {
     fn listen() -> Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-        let signals = Self { stop: Arc::default(), term: Arc::default(), hangup: Arc::default() };
+        let signals = Self {
+            stop: Arc::default(),
+            term: Arc::default(),
+            hangup: Arc::default(),
+            interrupt: Arc::default(),
+            quit: Arc::default(),
+        };
         let listen = || {
             for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
                 flag::register(signal, Arc::clone(&signals.stop))?;
             }
             flag::register(SIGTERM, Arc::clone(&signals.term))?;
             flag::register(SIGHUP, Arc::clone(&signals.hangup))?;
+            let (interrupt, quit) = (Arc::clone(&signals.interrupt), Arc::clone(&signals.quit));
+            let mut origins = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT])?;
+            std::thread::spawn(move || {
+                // The terminal is no process.
+                for origin in origins.forever().filter(|origin| origin.process.is_some()) {
+                    if origin.signal == SIGINT { &interrupt } else { &quit }.store(true, Ordering::Relaxed);
+                }
+            });
             std::io::Result::Ok(())
         };
         listen().context("cannot listen to signals")?;
@@ -224,6 +283,7 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser as _;
 
     #[test]
     fn a_host_is_found_by_name_or_number() {
@@ -235,6 +295,31 @@ mod tests {
             assert!(error.contains("accepted: laptop-1 to camera, or 0 to 2"), "{error}");
         }
         assert!(host("camra", &names).expect_err("misspelt").to_string().contains("did you mean camera?"));
+    }
+
+    #[test]
+    fn a_command_without_dashes_is_told_with_the_line_that_is_meant() {
+        let said = |line: &[&str]| {
+            let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+            let error = crate::Arguments::try_parse_from(&words).err().expect("refused");
+            without_dashes(&error, &words)
+        };
+        assert_eq!(
+            said(&["lasthop", "exec", "guest", "--host", "2", "ping", "-c", "3", "a b"]).expect("told"),
+            "`--` is missing before the command: lasthop exec guest --host 2 -- ping -c 3 'a b'"
+        );
+        for other in [&["lasthop", "exec", "guest", "--hots", "2"][..], &["lasthop", "run", "guest", "ping"]] {
+            assert_eq!(said(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_namespace_is_refused_by_the_command_line() {
+        for name in ["", ".a", "a/b"] {
+            let error = crate::Arguments::try_parse_from(["lasthop", "exec", "guest", "--netns", name]).err();
+            let error = error.expect("refused").to_string();
+            assert!(error.contains("accepted: the name of a file"), "{error}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod export;
 mod generate;
 mod key;
 mod laws;
+mod live;
 mod out_folder;
 mod progress;
 mod runs;
@@ -104,7 +105,12 @@ static LOG: OnceLock<LogWriter> = OnceLock::new();
 
 fn main() -> ExitCode {
     // clap exits with 2 for a wrong command line, and with 0 for --help and --version.
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let Some(said) = exec::without_dashes(&error, &words) else { error.exit() };
+        tell(format_args!("lasthop: {said}"));
+        std::process::exit(COULD_NOT_RUN.into())
+    });
     if matches!(arguments.command, Command::Agent(_))
         && let Ok(log) = LogWriter::to_stderr()
     {

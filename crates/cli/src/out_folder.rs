@@ -11,6 +11,8 @@
 //! 3. The new one is moved into its place, the manifest last. From then on it is the result.
 //! 4. [`OLD`] is removed.
 //!
+//! While the runs go on, [`LIVE_FOLDER`] inside the folder has what `lasthop view` shows of them.
+//!
 //! A failure in 1 to 3 is undone at once. After a power failure or SIGKILL, the next use of the folder undoes or
 //! finishes the work, unless another file is in the way by then. The folder is locked (flock(2)) from before the run
 //! until the end, so it has one writer.
@@ -19,7 +21,7 @@
 
 use crate::tell;
 use anyhow::{Context, Result, bail, ensure};
-use lasthop_report::ReportError;
+use lasthop_report::{LIVE_FOLDER, Live, ReportError};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use nix::sys::signal::SigSet;
@@ -87,6 +89,13 @@ impl OutFolder {
         let probe = path.join(NEW);
         fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).with_context(cannot)?;
         Ok(folder)
+    }
+
+    /// Begins to show these runs in the folder. Without room for that nothing is shown, and nothing else is lost.
+    pub(crate) fn live(&self, runs: usize) -> Option<Live> {
+        let live = Live::begin(&self.path, runs);
+        let cannot = |error| tell(format_args!("note: `lasthop view` will not show this before its end: {error}"));
+        live.map_err(cannot).ok()
     }
 
     /// Keeps the files that `write` writes into its folder, in place of the earlier result. Returns the path.
@@ -199,6 +208,7 @@ impl OutFolder {
     /// Undoes or finishes the work of a killed process.
     fn recover(&self) -> Result<()> {
         let (new, old) = (self.path.join(NEW), self.path.join(OLD));
+        remove(&self.path.join(LIVE_FOLDER))?;
         if !old.exists() {
             return Ok(remove(&new)?);
         }
@@ -271,6 +281,9 @@ impl OutFolder {
 
 impl Drop for OutFolder {
     fn drop(&mut self) {
+        if self.lock.is_some() {
+            let _ = remove(&self.path.join(LIVE_FOLDER));
+        }
         // Work interrupted between 2 and 4 needs both folders: the next process restores it.
         if self.lock.is_some() && !self.path.join(OLD).exists() {
             let _ = remove(&self.path.join(NEW));

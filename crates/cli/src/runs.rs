@@ -1,6 +1,7 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::built_in::Found;
+use crate::live::{live_run, on_sample};
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::simulate::simulate;
@@ -10,6 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use lasthop_capture::Capture;
 use lasthop_network::{AccessConfig, Topology};
+use lasthop_report::{Live, LiveRun};
 use lasthop_scenario::{
     AgentMode, Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series,
     Vary, short_warmups,
@@ -66,8 +68,7 @@ impl CaptureArguments {
         let file = File::create(path).with_context(|| format!("cannot write the capture {}", path.display()))?;
         let has_air =
             matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-        let hosts = scenario.expanded_hosts().len();
-        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, hosts, has_air))))
+        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, &scenario.host_names(), has_air))))
     }
 
     /// Writes what is left of the capture.
@@ -195,7 +196,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let capture = arguments.capture.begin(&scenario)?;
-    let outcome = one_run(common, &scenario, &stop, &progress, capture.as_ref(), arguments.records.as_deref())?;
+    let live = out.as_ref().and_then(|out| out.live(1));
+    let live_run = live_run(live.as_ref(), &scenario.name, &scenario, common.hosts.hosts_kind(), true);
+    let kept = Kept { live: live_run.as_ref(), capture: capture.as_ref(), records: arguments.records.as_deref() };
+    let outcome = one_run(common, &scenario, &stop, &progress, &kept)?;
     let captured = arguments.capture.finish(capture);
     let nothing = || match pcap {
         Some(path) => Interrupted(format!("only {} was kept, which ends there", path.display())),
@@ -249,9 +253,11 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let labels: Vec<&str> = cases.iter().map(|case| case.label.as_str()).collect();
     let planned_files = || lasthop_report::comparison_files(&labels, base.seed..base.seed + arguments.seeds);
     let out = claim(common.out.as_deref(), Kind::Comparison, planned_files)?;
+    let live = out.as_ref().and_then(|out| out.live(planned.len()));
+    let plan = Plan { cases: &cases, runs: &planned, live: live.as_ref() };
     let runs = match common.hosts {
-        Habitat::Simulated => run_at_once(arguments, &planned, jobs, &stored, &stop),
-        Habitat::Kernel => run_in_turn(arguments, &cases, &planned, &stop),
+        Habitat::Simulated => run_at_once(arguments, &plan, jobs, &stored, &stop),
+        Habitat::Kernel => run_in_turn(arguments, &plan, &stop),
     };
     finish(&stored);
     let valid = keep_comparison(arguments, &base, &cases, runs?, out)?;
@@ -261,22 +267,50 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
 /// All runs of a comparison, each with the number of its case.
 type Runs = Vec<(usize, RunResult, Series)>;
 
+/// The runs of a comparison.
+struct Plan<'a> {
+    cases: &'a [Case],
+    /// Each with the number of its case.
+    runs: &'a [(usize, Scenario)],
+    live: Option<&'a Live>,
+}
+
+impl Plan<'_> {
+    /// The run's case and, with several, its seed.
+    fn label(&self, (case, scenario): &(usize, Scenario)) -> String {
+        let several = self.runs.iter().filter(|(other, _)| other == case).count() > 1;
+        let seed = if several { format!(", seed {}", scenario.seed) } else { String::new() };
+        format!("{}{seed}", self.cases[*case].label)
+    }
+
+    /// Does one of the runs, and shows it meanwhile.
+    fn one_run(
+        &self,
+        common: &Common,
+        run: &(usize, Scenario),
+        stop: &Arc<AtomicBool>,
+        progress: &Progress,
+    ) -> Result<Option<(RunResult, Series)>> {
+        let live = live_run(self.live, &self.label(run), &run.1, common.hosts.hosts_kind(), true);
+        let outcome = one_run(common, &run.1, stop, progress, &Kept { live: live.as_ref(), ..Kept::default() });
+        if let (Ok(Some((result, _))), Some(live)) = (&outcome, live) {
+            live.ended(result);
+        }
+        outcome
+    }
+}
+
 /// One after the other: kernel hosts run in real time.
-fn run_in_turn(
-    arguments: &CompareArguments,
-    cases: &[Case],
-    planned: &[(usize, Scenario)],
-    stop: &Arc<AtomicBool>,
-) -> Result<Runs> {
-    let common = &arguments.common;
+fn run_in_turn(arguments: &CompareArguments, plan: &Plan<'_>, stop: &Arc<AtomicBool>) -> Result<Runs> {
+    let (common, planned) = (&arguments.common, plan.runs.len());
     let mut runs = Vec::new();
-    for (number, scenario) in planned {
-        let seed = if arguments.seeds > 1 { format!(", seed {}", scenario.seed) } else { String::new() };
-        let label = format!("[{}/{}] {}{seed}", runs.len() + 1, planned.len(), cases[*number].label);
+    for run in plan.runs {
+        let label = format!("[{}/{planned}] {}", runs.len() + 1, plan.label(run));
+        let (number, scenario) = run;
         let progress = Progress::of_run(&label, scenario.duration, common.hosts.hosts_kind());
-        let outcome = one_run(common, scenario, stop, &progress, None, None);
-        let outcome = outcome.with_context(|| ended_early(runs.len(), planned.len()))?;
-        let (result, series) = outcome.ok_or_else(|| Interrupted(ended_early(runs.len(), planned.len())))?;
+        let outcome = plan.one_run(common, run, stop, &progress);
+        let outcome = outcome.with_context(|| ended_early(runs.len(), planned))?;
+        let (result, series) = outcome.ok_or_else(|| Interrupted(ended_early(runs.len(), planned)))?;
         runs.push((*number, result, if common.keeps_series() { series } else { Series::default() }));
     }
     Ok(runs)
@@ -285,23 +319,33 @@ fn run_in_turn(
 /// On `jobs` cores. The results do not depend on that number.
 fn run_at_once(
     arguments: &CompareArguments,
-    planned: &[(usize, Scenario)],
+    plan: &Plan<'_>,
     jobs: NonZero<usize>,
     stored: &StoredRuns,
     stop: &Arc<AtomicBool>,
 ) -> Result<Runs> {
-    let common = &arguments.common;
+    let (common, planned) = (&arguments.common, plan.runs);
     let progress = Progress::of_many(planned.len());
     let failed = AtomicBool::new(false);
-    let outcomes = parallel::in_order(planned, jobs, |(_, scenario)| {
+    let outcomes = parallel::in_order(planned, jobs, |run| {
         // After a failure no new run starts.
         if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let once = || one_run(common, scenario, stop, &Progress::Silent, None, None);
-        let outcome = stored.run(scenario, common.keeps_series(), once);
+        let ran = AtomicBool::new(false);
+        let once = || {
+            ran.store(true, Ordering::Relaxed);
+            plan.one_run(common, run, stop, &Progress::Silent)
+        };
+        let outcome = stored.run(&run.1, common.keeps_series(), once);
+        if let (Some(live), false) = (plan.live, ran.into_inner()) {
+            live.done(1);
+        }
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-        progress.more(1, stored.ran());
+        // One that a signal has ended is not done.
+        if let Ok(Some(_)) = outcome {
+            progress.more(1, stored.ran());
+        }
         outcome
     });
     progress.finish();
@@ -357,22 +401,32 @@ pub(crate) fn check_memory(load: &Load<'_>) -> Result<()> {
     load.check().map_err(|error| anyhow!("{error}{several}{out}"))
 }
 
+/// What is kept of a run beside its result.
+#[derive(Default)]
+struct Kept<'a> {
+    live: Option<&'a LiveRun<'a>>,
+    capture: Option<&'a Mutex<Capture>>,
+    records: Option<&'a Path>,
+}
+
 /// Runs the scenario; `None` if it was interrupted.
 fn one_run(
     common: &Common,
     scenario: &Scenario,
     stop: &Arc<AtomicBool>,
     progress: &Progress,
-    capture: Option<&Mutex<Capture>>,
-    records: Option<&Path>,
+    kept: &Kept<'_>,
 ) -> Result<Option<(RunResult, Series)>> {
     let at = |at| progress.at(at);
+    let Kept { capture, records, .. } = *kept;
+    let on_sample = on_sample(kept.live);
+    let on_sample = on_sample.as_deref();
     let outcome = match common.hosts {
         Habitat::Simulated => {
             let started = Instant::now();
             let mut outcome = {
                 let mut capture = capture.map(|capture| capture.lock().unwrap_or_else(PoisonError::into_inner));
-                simulate(scenario, common.keeps_series(), stop, &at, capture.as_deref_mut())
+                simulate(scenario, common.keeps_series(), stop, &at, on_sample, capture.as_deref_mut())
             };
             if let Ok(Some((result, _))) = &mut outcome {
                 result.took(started.elapsed());
@@ -381,7 +435,8 @@ fn one_run(
         }
         Habitat::Kernel => {
             let traffic = common.traffic.source();
-            let options = || lasthop_lab::Options { traffic, build: build(), stop, progress: &at, capture, records };
+            let options =
+                || lasthop_lab::Options { traffic, build: build(), stop, progress: &at, on_sample, capture, records };
             let once = || lasthop_lab::run(scenario, &options());
             let again = |result: &RunResult| tell_again(&scenario.name, result);
             let done = until_not_late(common.retries, |(result, _)| result, once, again);

@@ -3,6 +3,7 @@
 use crate::build;
 use lasthop_capture::Capture;
 use lasthop_external::Programs;
+use lasthop_measure::OnSample;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series};
 use lasthop_sim::{Options, SimError};
 use lasthop_units::Span;
@@ -15,9 +16,10 @@ pub(crate) fn simulate(
     series: bool,
     stop: &Arc<AtomicBool>,
     progress: &(dyn Fn(Span) + Sync),
+    on_sample: Option<&OnSample<'_>>,
     capture: Option<&mut Capture>,
 ) -> Result<Option<(RunResult, Series)>, SimError> {
-    let options = Options { build: build(), series, stop, progress };
+    let options = Options { build: build(), series, stop, progress, on_sample };
     let mut programs = Programs::new(stop);
     let mut policies = |host: &HostSpec| {
         programs.policy_of(&host.kind.policy, host.index, scenario.seed).map_err(|error| error.to_string())

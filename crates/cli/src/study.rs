@@ -9,12 +9,14 @@ use crate::stored::{StoreArguments, finish, model};
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use lasthop_report::Live;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
 use lasthop_study::{
     AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, StoredRuns, Study, StudyResult, Survey, run_in_turn,
 };
 use lasthop_units::Span;
 use serde::Serialize;
+use std::cell::Cell;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -109,7 +111,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
         let started = Instant::now();
         let at = |at| progress.at(at);
         let outcome = match hosts {
-            HostsKind::Simulated => simulate(scenario, false, &stop, &at, None)?,
+            HostsKind::Simulated => simulate(scenario, false, &stop, &at, None, None)?,
             HostsKind::Kernel => {
                 let traffic = lasthop_lab::TrafficSource::Own;
                 lasthop_lab::run(
@@ -119,6 +121,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
                         build: build(),
                         stop: &stop,
                         progress: &at,
+                        on_sample: None,
                         capture: None,
                         records: None,
                     },
@@ -180,9 +183,10 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
         return shard(&study, &planned, part, jobs, runner, &stored);
     }
     let out = claim(arguments.out.as_deref(), Kind::Study, || lasthop_report::study_files(&study))?;
+    let live = out.as_ref().and_then(|out| out.live(planned.len()));
     let outcome = match hosts {
-        HostsKind::Simulated => at_once(&study, &planned, jobs, runner, &stored),
-        HostsKind::Kernel => in_turn(&planned, runner),
+        HostsKind::Simulated => at_once(&study, &planned, jobs, runner, &stored, live.as_ref()),
+        HostsKind::Kernel => in_turn(&planned, runner, live.as_ref()),
     };
     let outcome = outcome.map_err(|error| in_words(error, &stored))?;
     finish(&stored);
@@ -231,6 +235,7 @@ fn at_once(
     jobs: NonZero<usize>,
     runner: &Runner<'_>,
     stored: &StoredRuns,
+    live: Option<&Live>,
 ) -> Result<Outcome, RunError<anyhow::Error>> {
     let progress = Progress::of_many(planned.len());
     let points: usize = study.searched_points().iter().map(Vec::len).sum();
@@ -239,7 +244,10 @@ fn at_once(
     }
     let does = runner.run;
     let run = |scenario: &Scenario| one_run(scenario, does, stored);
-    let done = |runs: usize| progress.more(runs, stored.ran());
+    let done = |runs: usize| {
+        progress.more(runs, stored.ran());
+        live.inspect(|live| live.done(runs));
+    };
     let outcome = study.run_at_once(planned, &AtOnce { run: &run, jobs, stop: runner.stop, done: &done });
     progress.finish();
     outcome
@@ -357,11 +365,21 @@ fn merge(from: &[PathBuf], into: Option<&Path>) -> Result<ExitCode> {
 }
 
 /// One after the other in real time, each with its own bar.
-fn in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<Outcome, RunError<anyhow::Error>> {
+fn in_turn(
+    planned: &[PlannedRun],
+    runner: &Runner<'_>,
+    live: Option<&Live>,
+) -> Result<Outcome, RunError<anyhow::Error>> {
     let total: Span = planned.iter().map(|planned| planned.scenario.duration).sum();
     let minutes = (total.as_secs_f64() / 60.0).ceil();
     tell(format_args!("{} runs one after the other, in real time: about {minutes} min", planned.len()));
+    let begun = Cell::new(None);
     let run = |label: &str, scenario: &Scenario| {
+        // One that is repeated is the same again.
+        let this = Some(std::ptr::from_ref(scenario));
+        if begun.replace(this).is_some_and(|before| Some(before) != this) {
+            live.inspect(|live| live.done(1));
+        }
         let progress = Progress::of_run(label, scenario.duration, HostsKind::Kernel);
         let outcome = (runner.run)(scenario, HostsKind::Kernel, &progress);
         progress.finish();

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub(crate) struct ViewArguments {
-    /// The folder of a result (`--out`), or `agent` for the agent that runs on this machine
+    /// The folder of a result (`--out`), or of a run that goes on, or `agent` for the agent that runs on this machine
     shown: PathBuf,
     /// The agent of this interface, instead of the first one found
     #[arg(long, value_name = "IF")]

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{can_run, lasthop, result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -167,14 +169,15 @@ fn a_signal_reaches_the_command_and_is_in_the_exit_code() {
         return;
     }
     let folder = Folder::new();
-    let seconds = format!("4{}", std::process::id());
-    let lab = folder.exec(&[], &["sleep", &seconds]).spawn().expect("the command starts");
-    until("the command begins", || runs(&seconds));
-    let pid = nix::unistd::Pid::from_raw(lab.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs");
-    let output = lab.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(128 + 15), "{output:?}");
-    assert!(text(&output.stderr).contains("aggregate goodput"), "the run has a report all the same: {output:?}");
+    for (number, signal) in [Signal::SIGTERM, Signal::SIGINT].into_iter().enumerate() {
+        let seconds = format!("4{number}{}", std::process::id());
+        let lab = folder.exec(&[], &["sleep", &seconds]).spawn().expect("the command starts");
+        until("the command begins", || runs(&seconds));
+        kill(Pid::from_raw(lab.id() as i32), signal).expect("it runs");
+        let output = lab.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(128 + signal as i32), "{output:?}");
+        assert!(text(&output.stderr).contains("aggregate goodput"), "the run has a report all the same: {output:?}");
+    }
 }
 
 /// Python that uploads to the server for so many seconds, over TCP or UDP.
@@ -305,7 +308,7 @@ while at < len(file):
             counts[name] += packet[0] == 0x45
     at += length
 print(counts["retries"], len(collided), counts["drops"], counts["given up"])
-print(*(counts[name] for name in ["host-2", "host-0"]))
+print(*(counts[name] for name in ["camera-1", "laptop-1"]))
 "#;
     let output = Command::new("python3").args(["-c", script, &file]).output().expect("python3");
     let said = text(&output.stdout);

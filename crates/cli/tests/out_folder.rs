@@ -272,6 +272,7 @@ fn an_interrupted_comparison_keeps_the_earlier_one_and_prints_no_table() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     assert!(said(&output).contains("interrupted: 1 of 2 runs were done, and nothing was kept"), "{}", said(&output));
+    assert!(!said(&output).contains("2 of 2 runs"), "{}", said(&output));
     assert!(output.stdout.is_empty(), "a table of some of the cases misleads");
     assert!(everything(folder.path()) == before);
 }

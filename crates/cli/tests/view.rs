@@ -265,6 +265,101 @@ fn a_new_result_in_the_folder_is_another_version() {
     assert!(served.page("").1.contains("seed 2"));
 }
 
+/// A command that is held where its page shows so many seconds of a run, until it is told to go on.
+fn held(arguments: &[&str], out: &Path, seconds: u32) -> (Child, Served) {
+    let mut child = lasthop(arguments).stderr(Stdio::null()).stdout(Stdio::null()).spawn().expect("the command starts");
+    let begun = Instant::now();
+    let log = out.join(".lasthop-live/log.jsonl");
+    while !log.exists() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60) && child.try_wait().expect("a child").is_none(),
+            "nothing is shown"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+    let served = Served::of(&[out.to_str().expect("text")]);
+    let shown = |page: &str| -> Option<u32> {
+        let (_, title) = page.split_once("<h2>At work: ")?;
+        let (title, _) = title.split_once(" of ")?;
+        title.rsplit(' ').next()?.parse().ok()
+    };
+    while shown(&served.page("live").1).is_none_or(|shown| shown < seconds) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60) && child.try_wait().expect("a child").is_none(),
+            "no figures"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, Signal::SIGSTOP);
+    (child, served)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
+}
+
+#[test]
+fn a_run_is_shown_before_it_ends_and_then_its_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let name = out.to_str().expect("text");
+    let long = ["run", SHORT[0], "--set", "duration_s=1000", "--set", "hosts.0.count=3", "--out", name];
+    let (mut child, served) = held(&long, &out, 100);
+    let (code, live) = served.page("live");
+    assert_eq!(code, 200);
+    for part in [
+        "<h2>At work: Ten stations upload through one 802.11g access point, ",
+        " of 1000 s</h2>",
+        "id=\"live-goodput-over-time\"",
+        "data-name=\"host 2\"",
+    ] {
+        assert!(live.contains(part), "{part}: {live:.600}");
+    }
+    assert_eq!(served.ask(&format!("/{}/live", served.token), "example.org").0, 403);
+    assert!(served.page("").1.contains("has no result yet"));
+    if let Some(mut browser) = Browser::at(&served.url(), folder.path()) {
+        let lines = "document.querySelectorAll('#live-rtt g.data polyline').length";
+        browser.wait_for(&format!("{lines} == 3"));
+        let last = "document.querySelector('#live h2').innerText";
+        let before = browser.value(last);
+        // Values below the pointer, as in a report.
+        browser.mouse("mouseMoved", "#live-rtt svg", (0.3, 0.5));
+        browser.wait_for("document.getElementById('tip') !== null");
+        signal(&child, Signal::SIGCONT);
+        browser.wait_for(&format!("!document.querySelector('#live h2') || {last} != {before}"));
+        // Nobody loads the page anew.
+        browser.wait_for("document.body.innerText.includes('How to make it again')");
+        browser.wait_for("document.querySelectorAll('#live h2').length == 0");
+    }
+    signal(&child, Signal::SIGCONT);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(served.page("live").0, 404);
+    assert!(served.page("").1.contains("How to make it again"));
+    assert!(!out.join(".lasthop-live").exists());
+}
+
+#[test]
+fn what_a_killed_comparison_showed_is_shown_no_more_and_is_in_nobodys_way() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let name = out.to_str().expect("text");
+    let cases = ["--vary", "duration_s=50,3000", "--jobs", "1", "--no-store"];
+    let (mut child, served) = held(&[&["compare"], &SHORT[..1], &["--out", name], &cases].concat(), &out, 0);
+    let begun = Instant::now();
+    signal(&child, Signal::SIGCONT);
+    while !served.page("live").1.contains("1 of 2 runs are done") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", served.page("live").1);
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(served.page("live").1.contains("<td class=\"case\">duration_s=50</td>"), "{}", served.page("live").1);
+    signal(&child, Signal::SIGKILL);
+    child.wait().expect("it ends");
+    assert!(out.join(".lasthop-live").exists());
+    assert_eq!(served.page("live").0, 404);
+    compare(&out, &["--vary", "hosts.0.policy=none,formula"]);
+    assert!(!out.join(".lasthop-live").exists());
+}
+
 #[test]
 fn a_folder_without_a_result_and_an_agent_that_is_not_there_are_told() {
     let folder = tempfile::tempdir().expect("a folder");

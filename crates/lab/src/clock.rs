@@ -18,6 +18,16 @@ pub(crate) struct Schedule {
     pub(crate) sample_every: Span,
 }
 
+/// The end of a run that ends with its guest.
+pub(crate) const WITHOUT_END: Span = Span::from_secs(100 * 365 * 86_400);
+
+impl Schedule {
+    /// Whether it ends by itself.
+    pub(crate) fn has_end(&self) -> bool {
+        self.end < WITHOUT_END
+    }
+}
+
 impl Clock {
     /// A clock that starts at zero now.
     pub(crate) fn start() -> Self {

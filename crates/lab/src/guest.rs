@@ -24,7 +24,7 @@ use crate::error::{Doing, Error, Result};
 use crate::hosts::has_ipv6;
 use crate::namespace::Namespace;
 use crate::process::Process;
-use inside::{BEGUN, Spec};
+use inside::{BEGUN, INTERRUPT_SENT, QUIT_SENT, Spec};
 use nix::fcntl::OFlag;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -66,7 +66,8 @@ pub struct Guest<'a> {
     pub internet: bool,
     /// The name of the host's network namespace in /run/netns.
     pub netns: Option<&'a str>,
-    /// Signals to pass on to the command: once a flag is set, and it is cleared.
+    /// Signals to pass on to the command: once a flag is set, and it is cleared. SIGINT and SIGQUIT only if they were not
+    /// the terminal's, which has sent them to the command, too.
     pub signals: &'a [(Signal, &'a AtomicBool)],
 }
 
@@ -163,7 +164,12 @@ impl<'a> Running<'a> {
         let Some(command) = &mut self.command else { return Ok(None) };
         for (signal, flag) in self.guest.signals {
             if flag.swap(false, Ordering::Relaxed) {
-                let _ = kill(Pid::from_raw(command.process.0.id() as i32), *signal);
+                let signal = match signal {
+                    Signal::SIGINT => INTERRUPT_SENT,
+                    Signal::SIGQUIT => QUIT_SENT,
+                    other => *other,
+                };
+                let _ = kill(Pid::from_raw(command.process.0.id() as i32), signal);
             }
         }
         let Some(status) = command.process.0.try_wait().doing("cannot wait for the command")? else { return Ok(None) };

@@ -11,8 +11,9 @@ use crate::hosts::{self, Hosts};
 use crate::laws;
 use crate::namespace::Namespace;
 use crate::process::Process;
+use crate::samples::{FlowSample, Samples};
 use crate::tcp_info::TcpInfo;
-use crate::traffic::{Counted, FlowPlan, FlowSample, LOOK_EVERY, Report, reset_when_closed, tell_small_queues};
+use crate::traffic::{Counted, FlowPlan, LOOK_EVERY, Report, reset_when_closed, tell_small_queues};
 use crate::valve::Station;
 use lasthop_scenario::{Direction, Scenario, TrafficKind};
 use lasthop_units::{Bytes, Span, Time};
@@ -138,13 +139,14 @@ impl<'a> Iperf3<'a> {
         clock: Clock,
         schedule: Schedule,
         stations: &[Station],
+        mut samples: Samples<'_>,
         stop: &AtomicBool,
     ) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
         let small_queues = stations.iter().any(Station::queues_in_model);
-        let (mut samples, mut late) = (Vec::new(), Span::ZERO);
+        let mut late = Span::ZERO;
         while !stop.load(Ordering::Relaxed) {
             let now = clock.now();
             if now >= end {
@@ -165,7 +167,9 @@ impl<'a> Iperf3<'a> {
                 for (number, flow) in self.flows.iter_mut().enumerate() {
                     let info = flow.read();
                     let received = flow.received;
-                    samples.extend(info.map(|info| FlowSample { at: now, flow: number, info: Some(info), received }));
+                    if info.is_some() {
+                        samples.push(FlowSample { at: now, flow: number, info, received });
+                    }
                 }
                 while next_sample <= now {
                     next_sample += schedule.sample_every;
@@ -185,7 +189,8 @@ impl<'a> Iperf3<'a> {
             let never = || flow.sockets.is_none().then(|| "did not connect within the run".to_owned());
             flow.counted().since(flow.in_warmup, flow.failed.clone().or_else(never))
         });
-        Ok(Report { flows: flows.collect(), samples, came: Vec::new(), late })
+        let (samples, every) = samples.into_parts();
+        Ok(Report { flows: flows.collect(), samples, every, came: Vec::new(), late })
     }
 }
 

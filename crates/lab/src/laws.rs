@@ -5,6 +5,7 @@
 
 use crate::addresses::flow_of_port;
 use crate::error::{Error, Result};
+use crate::samples::Kept;
 use lasthop_kernel::laws::{Field, Loaded, Name, Options, Value};
 use lasthop_laws::{Applied, Choice};
 use lasthop_scenario::{HostKind, HostSpec};
@@ -57,7 +58,7 @@ impl Laws {
     ///
     /// # Errors
     /// If the kernel's walk of the sockets fails.
-    pub(crate) fn sample(&self, at: Time, samples: &mut Vec<LinkSample>) -> Result<()> {
+    pub(crate) fn sample(&self, at: Time, samples: &mut Kept<LinkSample>) -> Result<()> {
         for (_, law) in self.loaded.iter().filter(|(_, law)| law.law().hears_reports()) {
             let doing = || "cannot look at the sockets of a law".to_owned();
             for socket in law.sockets().map_err(|source| Error::Law { doing: doing(), source })? {

@@ -113,6 +113,15 @@ impl Drop for Used {
     }
 }
 
+/// Whether a network namespace can have this name.
+///
+/// # Errors
+/// It is no name of a file. The error says what is accepted.
+pub fn check_netns(name: &str) -> std::result::Result<(), &'static str> {
+    let is_name = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+    is_name.then_some(()).ok_or("accepted: the name of a file, without / and not beginning with a dot")
+}
+
 /// The name of a network namespace, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Netns {
@@ -126,10 +135,9 @@ impl Netns {
     /// If the name is taken, or is no name of a file.
     pub(crate) fn name(name: &str, namespace: &Namespace) -> Result<Self> {
         let doing = || format!("cannot name a network namespace \"{name}\"");
-        if name.is_empty() || name.starts_with('.') || name.contains('/') {
-            let reason = "accepted: the name of a file, without / and not beginning with a dot";
-            return Err(Error::Machine(format!("--netns: \"{name}\" cannot be the name of a namespace; {reason}")));
-        }
+        check_netns(name).map_err(|accepted| {
+            Error::Machine(format!("--netns: \"{name}\" cannot be the name of a namespace; {accepted}"))
+        })?;
         let path = Path::new(NETNS).join(name);
         let leftover = Leftover::Netns(name.to_owned());
         let taken = || Error::Machine(format!("--netns: {} is there already; choose another name", path.display()));

@@ -38,6 +38,7 @@ mod namespace;
 mod netlink;
 mod process;
 mod real_time;
+mod samples;
 mod tcp_info;
 mod tcp_switches;
 mod traffic;
@@ -45,7 +46,7 @@ mod tun;
 mod valve;
 
 use agents::Agents;
-use clock::{Clock, Schedule};
+use clock::{Clock, Schedule, WITHOUT_END};
 pub use error::Error;
 use error::{Doing, Result};
 pub use guest::inside::run as run_inside;
@@ -55,6 +56,7 @@ use internet::Internet;
 use iperf3::Iperf3;
 use lasthop_capture::Capture;
 use lasthop_laws::LawName;
+use lasthop_measure::OnSample;
 use lasthop_network::random::Streams;
 use lasthop_network::{Network, Topology};
 use lasthop_scenario::{Build, Era, FlowSpec, HostSpec, RunResult, Scenario, Series, TrafficKind};
@@ -62,9 +64,11 @@ use lasthop_traffic::Application;
 use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
 use leftovers::Netns;
+pub use leftovers::check_netns;
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
+use samples::{Kept, Samples};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,9 +84,6 @@ use valve::{Station, Valves};
 const WATCH_EVERY: Duration = Duration::from_millis(20);
 /// The sampling interval of the sockets of laws that use reports.
 const LINKS_EVERY: Span = Span::from_millis(200);
-
-/// The end of a run that ends with its guest.
-const WITHOUT_END: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// The finest steps of a run: finer ones cost more of a processor, coarser ones precision. `the_cost_of_each_grain`
 /// below prints both.
@@ -121,6 +122,8 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Called about ten times a second with the time on the scenario's clock.
     pub progress: &'a (dyn Fn(Span) + Sync),
+    /// Called with each sample by the thread of the traffic, if given.
+    pub on_sample: Option<&'a OnSample<'a>>,
     /// Shows all packets, if given; the medium's thread writes it.
     pub capture: Option<&'a Mutex<Capture>>,
     /// A folder for the agents' records, if they are to be kept: HOST.jsonl each.
@@ -220,9 +223,10 @@ fn run_in_steps(
         })
     });
     let of_guest: Vec<_> = of_guest.filter(|end| end.station.queues_in_model()).collect();
+    let samples = Samples::new(schedule, options.on_sample);
     let (medium, traffic, valves, queues, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
-        let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
+        let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, samples, &over)));
         let valves = scope.spawn(|| ending(&over, || valves.run(&over)));
         let queues = scope.spawn(|| ending(&over, || guest::queues::tell(&of_guest, &over)));
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, running.as_mut(), &over));
@@ -248,8 +252,17 @@ fn run_in_steps(
     }
     let build = options.build.clone();
     let wall = started.elapsed();
-    let measured =
-        Measured { scenario: &scenario, hosts: &specs, build, medium, traffic, agents, device_drops, links, wall };
+    let measured = Measured {
+        scenario: &scenario,
+        hosts: &specs,
+        build,
+        medium,
+        traffic,
+        agents,
+        device_drops,
+        links: links.into_parts().0,
+        wall,
+    };
     Ok(Some((measured.into_outcome(), ended)))
 }
 
@@ -402,10 +415,17 @@ impl<'a> Flows<'a> {
         })
     }
 
-    fn run(self, clock: Clock, schedule: Schedule, stations: &[Station], stop: &AtomicBool) -> Result<traffic::Report> {
+    fn run(
+        self,
+        clock: Clock,
+        schedule: Schedule,
+        stations: &[Station],
+        samples: Samples<'_>,
+        stop: &AtomicBool,
+    ) -> Result<traffic::Report> {
         match self {
-            Self::Own(traffic) => traffic.run(clock, schedule, stations, stop),
-            Self::Iperf3(traffic) => traffic.run(clock, schedule, stations, stop),
+            Self::Own(traffic) => traffic.run(clock, schedule, stations, samples, stop),
+            Self::Iperf3(traffic) => traffic.run(clock, schedule, stations, samples, stop),
         }
     }
 }
@@ -444,7 +464,7 @@ struct Watched {
     /// After the warm-up, with a resolution of [`WATCH_EVERY`].
     device_drops: DeviceDrops,
     /// The state that servers' laws derived from clients' reports, every [`LINKS_EVERY`].
-    links: Vec<LinkSample>,
+    links: Kept<LinkSample>,
     /// When the guest ended, and its exit code.
     ended: Option<(Time, i32)>,
 }
@@ -464,7 +484,8 @@ fn watch(
     let warm = Time::ZERO + schedule.warmup;
     let mut in_warmup = schedule.warmup.is_zero().then(DeviceDrops::default);
     let mut told = Time::ZERO;
-    let (mut links, mut looked) = (Vec::new(), None::<Time>);
+    let mut links = Kept::new(|sample: &LinkSample| sample.at, LINKS_EVERY, schedule.has_end());
+    let mut looked = None::<Time>;
     while !over.load(Ordering::Relaxed) {
         thread::sleep(WATCH_EVERY);
         let now = clock.now();
@@ -598,6 +619,7 @@ mod tests {
                 build,
                 stop: &stop,
                 progress: &|_| {},
+                on_sample: None,
                 capture: None,
                 records: None,
             };

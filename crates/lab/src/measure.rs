@@ -6,7 +6,7 @@ use crate::laws::LinkSample;
 use crate::real_time;
 use crate::traffic;
 use lasthop_laws::Applied;
-use lasthop_measure::{Counted, Finished, Measurement, RealTime, Seen};
+use lasthop_measure::{Counted, Finished, Measurement, RealTime};
 use lasthop_scenario::{
     AgentMode, Build, Direction, FlowSpec, HostPolicyResult, HostSpec, InvalidKind, LastLinkResult, Lateness,
     RunResult, Scenario, Series,
@@ -48,18 +48,7 @@ impl Measured<'_> {
         let mut measurement = Measurement::new(self.scenario, self.hosts, true);
         self.tell_bounds(&mut measurement);
         for sample in &self.traffic.samples {
-            let seen = sample.info.map(|info| Seen {
-                acked: info.acked,
-                cwnd_segments: info.cwnd_segments,
-                ssthresh_segments: info.ssthresh_segments,
-                srtt: info.srtt,
-                min_rtt: info.min_rtt,
-                state: info.ca_state,
-                in_flight_segments: info.in_flight_segments,
-                unsent_bytes: info.unsent_bytes.into(),
-                retransmits: info.retransmits.into(),
-                last_link: self.link_at(sample.flow, sample.at).copied(),
-            });
+            let seen = sample.seen(self.link_at(sample.flow, sample.at).copied());
             measurement.on_sample(sample.at, sample.flow, sample.received, seen.as_ref());
         }
         for sample in &self.medium.queues {
@@ -161,6 +150,12 @@ impl Measured<'_> {
         let mut notes = Vec::new();
         if unconnected > 0 {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
+        }
+        if self.traffic.every > 1 {
+            notes.push(format!(
+                "the run was long: of {} samples one was kept, in round trips, windows and figures over time",
+                self.traffic.every
+            ));
         }
         let broken = self.traffic.flows.iter().filter(|flow| flow.broken).count();
         if broken > 0 {

@@ -22,6 +22,7 @@ use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT};
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
+use crate::samples::Kept;
 use crate::tun::MTU;
 use crate::valve::{Station, is_waker};
 use lasthop_capture::{Capture, Side};
@@ -181,7 +182,6 @@ pub(crate) struct RealTime<'a> {
     datagrams: Vec<u64>,
     departures: Vec<Departure>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
-    queues: Vec<QueueSample>,
     lateness: Histogram,
     /// By host: the oldest unanswered packet.
     asked: Vec<Option<Asked>>,
@@ -233,7 +233,6 @@ impl<'a> RealTime<'a> {
             epoll,
             readable: vec![true; hosts.devices.len()],
             deliveries: Vec::new(),
-            queues: Vec::new(),
             lateness: Histogram::new(),
             asked: vec![None; hosts.queues_in_devices],
             turnaround: Histogram::new(),
@@ -272,6 +271,7 @@ impl<'a> RealTime<'a> {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
+        let mut queues = Kept::new(|sample: &QueueSample| sample.at, schedule.sample_every, schedule.has_end());
         let mut next_look = Time::ZERO + LOOK_EVERY;
         let mut events = [EpollEvent::empty(); 64];
         let mut slept = Time::ZERO;
@@ -288,7 +288,7 @@ impl<'a> RealTime<'a> {
                 self.turnaround = Histogram::new();
             }
             if now >= next_sample {
-                self.sample_queues(now);
+                self.sample_queues(now, &mut queues);
                 if now >= next_look && self.turnaround.count() >= ENOUGH_ANSWERS {
                     next_look = now + LOOK_EVERY;
                     self.network.hosts_take(Span::from_micros(self.turnaround.permille_us(500)));
@@ -340,7 +340,7 @@ impl<'a> RealTime<'a> {
             complete,
             events: statistics.events,
             statistics,
-            queues: self.queues,
+            queues: queues.into_parts().0,
             lateness: self.lateness,
             turnaround: self.turnaround,
             unroutable: self.unroutable,
@@ -468,9 +468,9 @@ impl<'a> RealTime<'a> {
         Ok(None)
     }
 
-    fn sample_queues(&mut self, at: Time) {
+    fn sample_queues(&self, at: Time, queues: &mut Kept<QueueSample>) {
         for &place in &self.places {
-            self.queues.push(QueueSample { at, place, packets: self.network.queue_packets(place) });
+            queues.push(QueueSample { at, place, packets: self.network.queue_packets(place) });
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::fairness::{jain_index, starved_flows};
 use crate::flow_meter::FlowMeter;
 use crate::quantiles::{distribution, mean};
 use lasthop_laws::Applied;
-use lasthop_network::{QueueId, Statistics};
+use lasthop_network::{Network, QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
     AccessResult, AgentMode, Build, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec, HostPolicyResult,
@@ -89,6 +89,29 @@ pub struct Counted {
     pub timeouts: Option<u64>,
     /// What the sender's law made of the client's reports; `None` without reports.
     pub last_link: Option<LastLinkResult>,
+}
+
+/// Called with each sample of a run while it goes on: the arguments of [`Measurement::on_sample`].
+pub type OnSample<'a> = dyn Fn(Time, usize, Bytes, Option<&Seen>) + Sync + 'a;
+
+/// The result of a run that begins: names and settings, and nothing measured. `None`: the network model rejects its
+/// network.
+pub fn begun(scenario: &Scenario, build: Build, kind: HostsKind) -> Option<RunResult> {
+    let statistics = Network::<()>::new(scenario.network(), scenario.seed).ok()?.statistics(Time::ZERO);
+    let hosts = scenario.expanded_hosts();
+    let flows = hosts.iter().map(|host| host.flows.len()).sum();
+    let finished = Finished {
+        build,
+        flows: vec![Counted::default(); flows],
+        statistics: &statistics,
+        device_drops: 0,
+        policies: Vec::new(),
+        events: 0,
+        notes: Vec::new(),
+        real_time: None,
+    };
+    let (result, _) = Measurement::new(scenario, &hosts, false).into_outcome(finished);
+    Some(RunResult { hosts_kind: kind, ..result })
 }
 
 /// What is known after the end of a run.

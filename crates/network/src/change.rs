@@ -104,6 +104,23 @@ impl Config {
         config
     }
 
+    /// Shows this network at time zero, and after all changes of each later moment, in one pass. As [`Config::at`] of
+    /// each of these times.
+    ///
+    /// # Panics
+    /// As [`Config::at`].
+    pub fn each_state(&self, mut show: impl FnMut(Time, &Self)) {
+        let changes = self.changes_in_order();
+        let mut config = Self { changes: Vec::new(), ..self.clone() };
+        let first = changes.partition_point(|change| change.at <= Time::ZERO);
+        changes[..first].iter().for_each(|change| change.what.apply(&mut config));
+        show(Time::ZERO, &config);
+        for together in changes[first..].chunk_by(|one, next| one.at == next.at) {
+            together.iter().for_each(|change| change.what.apply(&mut config));
+            show(together[0].at, &config);
+        }
+    }
+
     /// The changes by time, then in the order of the configuration.
     pub(crate) fn changes_in_order(&self) -> Vec<Change> {
         let mut changes = self.changes.clone();

@@ -322,6 +322,19 @@ fn a_last_hop_is_the_last_link_on_the_way_to_the_host() {
     };
     assert_eq!([of(&config, 2), of(&config, 1), of(&config, 3)], [(7.0, 0.2), (7.0, 0.2), (3.0, 0.3)]);
     assert_eq!([of(&config.at(us(4)), 2), of(&config.at(us(5)), 2)], [(7.0, 0.2), (2.0, 0.5)]);
+    // Out of order, two at once, and one at the beginning.
+    let to = |rate: f64, at: Time| {
+        let to = DirectionChange { rate: Some(Rate::from_mbps(rate)), ..loss(0.5) };
+        Change { at, what: Changed::Link { link: 0, way: Way::Back, to } }
+    };
+    let changes = vec![to(3.0, us(9)), to(4.0, us(2)), to(5.0, us(9)), to(6.0, Time::ZERO)];
+    let several = Config { changes, ..config.clone() };
+    let mut states = Vec::new();
+    several.each_state(|at, state| {
+        assert_eq!(*state, several.at(at));
+        states.push((at, of(state, 2).0));
+    });
+    assert_eq!(states, [(Time::ZERO, 6.0), (us(2), 4.0), (us(9), 5.0)]);
     let wired = access_point(
         hosts(1, 1),
         AccessConfig::Wired(WiredAccessConfig {

@@ -99,6 +99,13 @@ pub enum Reason {
         /// RTT − lowest RTT, the mean over the busy hosts.
         excess: Span,
     },
+    /// Not under control yet: a queue stands, and is looked at first.
+    Waits {
+        /// RTT − lowest RTT, the mean over the busy hosts.
+        excess: Span,
+        /// For how much longer it must stand; zero: until most hosts propose limits.
+        left: Span,
+    },
     /// Not under control: too little is sent or received to fill a queue.
     NotBulk,
     /// Not under control on purpose: to measure the goodput without it, or because control cost more than it gained.
@@ -136,6 +143,7 @@ impl Reason {
             Self::Table { .. } => "table",
             Self::CommonRate { .. } => "common-rate",
             Self::NotFull { .. } => "not-full",
+            Self::Waits { .. } => "waits",
             Self::NotBulk => "not-bulk",
             Self::Free => "free",
             Self::PeersCalm { .. } => "peers-calm",
@@ -200,6 +208,14 @@ impl fmt::Display for Reason {
             Self::NotBulk => f.write_str("too little is sent or received to fill a queue"),
             Self::NotFull { excess } => {
                 write!(f, "nothing is congested: RTTs are {:.0} ms above the lowest", excess.as_millis_f64())
+            }
+            Self::Waits { excess, left } => {
+                write!(f, "RTTs are {:.0} ms above the lowest: limits begin ", excess.as_millis_f64())?;
+                match left.as_secs_f64().ceil() as u64 {
+                    0 => f.write_str("when most hosts propose them"),
+                    1 => f.write_str("after 1 more second of that"),
+                    seconds => write!(f, "after {seconds} more seconds of that"),
+                }
             }
             Self::Free => f.write_str("free for a while, to see what control is worth"),
             Self::Table { ratio, index, by, row, share, busy_flows } => {

@@ -25,6 +25,7 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
         ("run.html", include_str!("../templates/run.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
         ("study.html", include_str!("../templates/study.html")),
+        ("live.html", include_str!("../templates/live.html")),
     ] {
         environment.add_template(name, source).unwrap_or_else(|error| panic!("{name}: {error:#}"));
     }

@@ -6,6 +6,7 @@
 //!   `report.html`, and each run as above in `cases/`.
 //! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.
 //! - [`page`]: the page of such a folder, made anew.
+//! - [`Live`] and [`live()`]: what is known of a run before it ends, and a part of a page that shows it.
 //! - [`run_files`], [`comparison_files`] and [`study_files`] list the possible files in advance.
 //! - [`read_run`] and [`read_comparison`] read such a folder, so that figures can be remade without a run.
 //! - [`export`]: a run in the formats of other tools.
@@ -25,10 +26,12 @@ mod distributions;
 mod error;
 mod figures;
 mod html;
+mod live;
 mod study;
 mod style;
 
 pub use error::ReportError;
+pub use live::{LIVE_FOLDER, Live, LiveRun, live};
 
 use figures::Figure;
 use lasthop_scenario::{Comparison, ResultFile as _, RunResult, Scenario, Series};

@@ -299,13 +299,16 @@ impl FlowLooks {
         look.map_or_else(|| self.hosts[usize::from(flow.host)].clone(), |(_, look)| look.label.clone())
     }
 
-    /// The entries of a legend; `Err` with the number of hosts if colours form a scale.
-    pub(crate) fn legend(&self) -> Result<Vec<Look>, usize> {
+    /// The entries of a legend; `Err` with the number of hosts, and what they are called, if colours form a scale.
+    pub(crate) fn legend(&self) -> Result<Vec<Look>, (usize, String)> {
         if self.by_kind() {
             return Ok(self.kinds.iter().map(|(_, look)| look.clone()).collect());
         }
         if self.hosts.len() > MOST_HOST_CATEGORIES {
-            return Err(self.hosts.len());
+            let [first, last] = [0, self.hosts.len() - 1].map(|host| self.hosts[host].as_str());
+            // "host 0 to 9", or "laptop to uploader-10".
+            let last = last.strip_prefix("host ").filter(|_| first.starts_with("host ")).unwrap_or(last);
+            return Err((self.hosts.len(), format!("{first} to {last}")));
         }
         let colour = |index| host(index, self.hosts.len());
         let look = |(index, label): (usize, &String)| Look { label: label.clone(), colour: colour(index) };

@@ -18,6 +18,7 @@ mod comparison;
 mod error;
 mod keys;
 mod last_link;
+mod limited;
 mod memory;
 mod notes;
 mod result_file;
@@ -36,6 +37,7 @@ pub use last_link::LastLink;
 pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, Override, Vary, nearest_names,
 };
+pub use limited::{MOST_RESULT_BYTES, MOST_TYPED_BYTES, text_of};
 pub use memory::MemoryEstimate;
 pub use notes::{LateChange, ShortWarmup, short_warmups};
 pub use result::{

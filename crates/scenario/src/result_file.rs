@@ -1,6 +1,7 @@
 //! Results as files: `result.json`, `comparison.json` and `study.json`.
 
 use crate::error::ResultError;
+use crate::limited::{MOST_RESULT_BYTES, text_of};
 use crate::result::SCHEMA_VERSION;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +13,7 @@ pub trait ResultFile: Serialize + DeserializeOwned {
     /// # Errors
     /// If it cannot be read, is no such result, or has another schema version.
     fn load(path: &std::path::Path) -> Result<Self, ResultError> {
-        let text = std::fs::read_to_string(path);
+        let text = text_of(path, MOST_RESULT_BYTES);
         Self::from_json(&text.map_err(|source| ResultError::Read { path: path.to_owned(), source })?)
     }
 

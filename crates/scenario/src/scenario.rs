@@ -5,6 +5,7 @@ use crate::keys::{
     AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_agents, leave_out_rate_of_mcs, place_header,
 };
 use crate::last_link::LastLink;
+use crate::limited::{MOST_TYPED_BYTES, text_of};
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
@@ -135,7 +136,7 @@ impl Scenario {
     /// If the file cannot be read, is not TOML, or has an unknown key or a wrong value. The message names the line and
     /// the accepted values.
     pub fn load(path: &std::path::Path, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+        let text = text_of(path, MOST_TYPED_BYTES).map_err(|source| ScenarioError::Read {
             what: "scenario",
             path: path.to_owned(),
             source,
@@ -230,20 +231,15 @@ impl Scenario {
         let Some(link) = host.kind.last_link.filter(|link| link.knowledge != Knowledge::Measured) else {
             return Vec::new();
         };
-        let network = self.network();
-        let mut changes: Vec<Time> = network.changes.iter().map(|change| change.at).collect();
-        changes.sort_unstable();
-        let truth = |at: Time| network.at(at).last_hop(NodeId(host.index), flow.server);
-        let mut reports = vec![(Time::ZERO, link.says(truth(Time::ZERO)))];
-        for at in changes {
-            reports.push((at + link.delay, link.says(truth(at))));
-        }
-        // Changes of the beginning, of one moment, or of something else.
+        let mut reports = Vec::new();
+        self.network().each_state(|at, network| {
+            let truth = network.last_hop(NodeId(host.index), flow.server);
+            let delay = if reports.is_empty() { Span::ZERO } else { link.delay };
+            reports.push((at + delay, link.says(truth)));
+        });
+        // Changes of something else are no report.
         let mut told: Vec<(Time, LinkReport)> = Vec::with_capacity(reports.len());
         for (at, report) in reports {
-            if told.last().is_some_and(|(before, _)| *before == at) {
-                told.pop();
-            }
             if told.last().is_none_or(|(_, before)| *before != report) {
                 told.push((at, report));
             }

@@ -14,13 +14,11 @@
 
 use crate::ScenarioError;
 use crate::keys::{ChangeKeys, Part, ScenarioKeys};
+use crate::limited::{MOST_TYPED_BYTES, text_of};
 use lasthop_keys::{Document, KeyError, Keys as _, Path, Problem, key, nearest};
 use lasthop_units::{Bytes, Rate, Span};
-use std::io::Read as _;
 use toml::{Table, Value};
 
-/// The most bytes of a trace.
-const MOST_BYTES: u64 = 16 << 20;
 /// The most rows of all traces of a scenario.
 const MOST_ROWS: usize = 20_000;
 /// What an opportunity lets through: mm-link(1) has 1500 bytes.
@@ -148,10 +146,12 @@ impl Trace {
         // One of the command line is relative to where that is typed.
         let folder = if document.override_of(&here).is_some() { std::path::Path::new("") } else { folder };
         let path = folder.join(name);
-        let text = text_of(&path).map_err(|problem| document.error(&here, format!("{name} {problem}"), accepted))?;
+        let cannot = |error| document.error(&here, format!("{name} cannot be read: {error}"), accepted);
+        let text = text_of(&path, MOST_TYPED_BYTES).map_err(cannot)?;
+        let text = text.trim_start_matches('\u{feff}');
         let file = path.display().to_string();
         let start_s = table.get(key!(ChangeKeys, at_s)).and_then(Value::as_float).unwrap_or_default();
-        let lines = Lines { file: &file, text: &text, of, start_s, end_s };
+        let lines = Lines { file: &file, text, of, start_s, end_s };
         let Some((_, first)) = lines.rows().next() else {
             return Err(document.error(&here, format!("{name} is empty"), accepted));
         };
@@ -163,19 +163,6 @@ impl Trace {
         };
         Ok(Self { file, common, rows })
     }
-}
-
-/// The text of a file, or what is wrong with it.
-fn text_of(path: &std::path::Path) -> Result<String, String> {
-    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("has more than {} MiB, the most that a trace may have", MOST_BYTES >> 20));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "is no text".to_owned())?;
-    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 /// The lines of a trace.

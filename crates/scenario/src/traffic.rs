@@ -54,7 +54,7 @@ pub struct FlowSpec {
 }
 
 /// The traffic of a connection's application. Times called means are those of exponential distributions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TrafficKind {
     /// Bulk data.
     Bulk {
@@ -77,8 +77,10 @@ pub enum TrafficKind {
     },
     /// Transfers in sequence, each over a connection of its own.
     Transfers {
-        /// Size of each, at least 1 KiB.
+        /// Size of each, at least 1 KiB; the median if they differ.
         transfer: Bytes,
+        /// Standard deviation of the logarithm of their sizes, which are lognormal; 0: all have one size.
+        sigma: f64,
         /// Mean pause between the end of one and the start of the next.
         off: Span,
         /// What the receiver asks with, at least 1 byte; `None`: the sender begins by itself.
@@ -209,7 +211,8 @@ impl TrafficKind {
                     let problem = "is not there, and the kind \"transfers\" cannot be without it";
                     document.error(&here.key(key!(FlowKeys, transfer_kib)), problem, "the size of each transfer in KiB")
                 };
-                Self::Transfers { transfer: transfer_kib.ok_or_else(missing)?, off: off_s, request: request_bytes }
+                let (transfer, sigma) = (transfer_kib.ok_or_else(missing)?, keys.transfer_sigma.unwrap_or(0.0));
+                Self::Transfers { transfer, sigma, off: off_s, request: request_bytes }
             }
             Traffic::Ping => Self::Ping { packet: measured_packet()?, gap: gap_ms },
             Traffic::Constant => {

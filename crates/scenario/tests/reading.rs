@@ -218,7 +218,7 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
     );
     assert_eq!(
         kind(&["kind=transfers", "transfer_kib=1024"]),
-        TrafficKind::Transfers { transfer: Bytes::new(1_048_576), off: Span::from_secs(1), request: None }
+        TrafficKind::Transfers { transfer: Bytes::new(1_048_576), sigma: 0.0, off: Span::from_secs(1), request: None }
     );
     assert_eq!(kind(&["kind=ping"]), TrafficKind::Ping { packet: Bytes::new(84), gap: Span::from_millis(200) });
     // 200 bytes at 80 kb/s: 50 in a second.

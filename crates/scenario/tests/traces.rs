@@ -186,7 +186,7 @@ fn wrong_traces_are_named_with_their_line_and_what_is_accepted() {
 fn a_huge_trace_is_refused_with_the_limit() {
     let of = |trace: &str, set: &[&str]| read(&format!("{LINKS}{OF_LINK}"), ("link.txt", trace), set);
     let error = of(&"#".repeat((16 << 20) + 1), &[]).expect_err("too large");
-    assert!(error.contains("link.txt has more than 16 MiB, the most that a trace may have"), "{error}");
+    assert!(error.contains("link.txt cannot be read: it has more than 16 MiB, the most that is read"), "{error}");
     let rows: String = (0..20_001).map(|row| format!("{},1\n", f64::from(row) / 2_000.0)).collect();
     let error = of(&format!("at_s,rate_mbps\n{rows}"), &[]).expect_err("too many rows");
     assert!(error.contains("changes[0].trace: makes 20001 changes with the traces before it"), "{error}");

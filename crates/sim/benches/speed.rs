@@ -138,7 +138,8 @@ fn as_case(case: &Case, rounds: usize) -> ExitCode {
     let (mut walls, mut cores) = (Vec::new(), Vec::new());
     let mut events = 0;
     for _ in 0..rounds.max(1) {
-        let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
+        let options =
+            Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
         let (start, on_core) = (Instant::now(), time_on_core());
         let outcome = lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
         walls.push(start.elapsed().as_secs_f64());

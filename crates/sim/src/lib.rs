@@ -33,6 +33,7 @@ mod wire;
 use lasthop_capture::Capture;
 use lasthop_laws::LawName;
 use lasthop_laws::own::{DividedByZero, caught};
+use lasthop_measure::OnSample;
 use lasthop_policy::Policy;
 use lasthop_scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
 use lasthop_units::{Span, Time};
@@ -48,6 +49,8 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Called at each sample with the scenario's time.
     pub progress: &'a (dyn Fn(Span) + Sync),
+    /// Called with each sample, if given.
+    pub on_sample: Option<&'a OnSample<'a>>,
 }
 
 /// Gives the policy of a host in place of the scenario's, such as one that asks a program outside

@@ -439,7 +439,11 @@ impl<'a> Simulation<'a> {
     fn sample(&mut self, now: Time) {
         for (number, flow) in self.connections.iter().enumerate() {
             let counts = flow.counts();
-            self.measurement.on_sample(now, number, counts.received, seen(flow, &counts).as_ref());
+            let seen = seen(flow, &counts);
+            self.measurement.on_sample(now, number, counts.received, seen.as_ref());
+            if let Some(on_sample) = self.options.on_sample {
+                on_sample(now, number, counts.received, seen.as_ref());
+            }
         }
         for place in self.network.queues() {
             self.measurement.on_queue(now, place, self.network.queue_packets(place));

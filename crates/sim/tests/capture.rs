@@ -115,12 +115,12 @@ struct Shown {
 fn run(text: &str) -> (RunResult, Vec<u8>) {
     let scenario = Scenario::from_toml("some.toml", text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
+    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
     let plain = lasthop_sim::run(&scenario, &options).expect("it runs").expect("not stopped").0;
     let file = Shared::default();
-    let hosts = scenario.expanded_hosts().len();
+    let hosts = scenario.host_names();
     let has_air = !text.contains("wired");
-    let mut capture = Capture::new(Box::new(file.clone()), 128, hosts, has_air);
+    let mut capture = Capture::new(Box::new(file.clone()), 128, &hosts, has_air);
     let shown = lasthop_sim::run_captured(&scenario, &options, &mut |_| Ok(None), &mut capture);
     let shown = shown.expect("it runs").expect("not stopped").0;
     capture.finish().expect("memory takes everything");

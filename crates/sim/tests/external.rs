@@ -21,7 +21,7 @@ fn run(overrides: &[&str], policies: &mut PolicyOf<'_>) -> Result<RunResult, Sim
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
     let scenario = Scenario::from_toml("test.toml", SCENARIO, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
+    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
     lasthop_sim::run_with(&scenario, &options, policies).map(|outcome| outcome.expect("the run was not stopped").0)
 }
 

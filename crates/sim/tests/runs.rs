@@ -13,7 +13,7 @@ fn load(text: &str, overrides: &[&str]) -> Scenario {
 
 fn run(text: &str, overrides: &[&str]) -> (RunResult, Series) {
     let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {} };
+    let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {}, on_sample: None };
     let outcome = lasthop_sim::run(&load(text, overrides), &options).unwrap_or_else(|error| panic!("{error}"));
     outcome.expect("the run was not stopped")
 }
@@ -217,7 +217,7 @@ fn saturated_stations_share_the_medium_evenly() {
 #[test]
 fn a_run_that_is_stopped_has_no_result() {
     let stop = AtomicBool::new(true);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
+    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
     assert!(
         lasthop_sim::run(&load(WIRE, &["sample_ms=60000"]), &options).expect("a scenario that can be run").is_none()
     );

@@ -248,7 +248,9 @@ impl Study {
             }
             let outcome = self.do_job(planned, job, how.run);
             failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-            (how.done)(job.runs(seeds));
+            if outcome.is_ok() {
+                (how.done)(job.runs(seeds));
+            }
             outcome.map(&keep)
         })
     }

@@ -6,7 +6,7 @@
 //! | bulk | always has more, or a given number of bytes | `stop_s`, or all is written |
 //! | on-off | as bulk for a while, then nothing for a while; both exponential | `stop_s` |
 //! | interactive | one message after each exponential gap | `stop_s` |
-//! | transfers | a given number of bytes on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
+//! | transfers | a given number of bytes, or a lognormal one, on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
 //! | video | chunks of the rate that the [player](video) asks for, one at a time | `stop_s` |
 //! | ping, constant | no TCP: a UDP datagram at a constant distance | `stop_s` |
 //! | saturated | no TCP: UDP datagrams that keep the host's queue full | `stop_s` |
@@ -157,10 +157,11 @@ impl Application {
         match (step, self.kind) {
             (Step::Nothing, _) => {}
             (Step::Begin, TrafficKind::Bulk { transfer: None }) => actions.extend([Action::Open, Action::WriteOn]),
-            (Step::Begin, TrafficKind::Transfers { transfer, request: Some(request), .. }) => {
+            (Step::Begin, TrafficKind::Transfers { transfer, sigma, request: Some(request), .. }) => {
                 actions.push(Action::Open);
                 self.begin();
-                self.ask(now, request, transfer, actions);
+                let size = self.size(transfer, sigma);
+                self.ask(now, request, size, actions);
             }
             (Step::Begin, TrafficKind::Video { request, .. }) => {
                 actions.push(Action::Open);
@@ -181,13 +182,10 @@ impl Application {
                 actions.push(Action::Send(self.number));
                 self.number += 1;
             }
-            (
-                Step::Begin,
-                TrafficKind::Bulk { transfer: Some(size) } | TrafficKind::Transfers { transfer: size, .. },
-            ) => {
-                self.begin();
-                self.note(now, size);
-                actions.extend([Action::Open, Action::Write(size), Action::Close]);
+            (Step::Begin, TrafficKind::Bulk { transfer: Some(size) }) => self.transfer(now, size, actions),
+            (Step::Begin, TrafficKind::Transfers { transfer, sigma, .. }) => {
+                let size = self.size(transfer, sigma);
+                self.transfer(now, size, actions);
             }
             (Step::Begin, TrafficKind::OnOff { on, .. }) => {
                 self.next = (now + self.draw(on), Step::Off);
@@ -290,14 +288,95 @@ impl Application {
         self.lost.iter().copied().chain(self.unread.iter().map(|(_, written_at)| *written_at))
     }
 
+    /// One transfer that the sender begins by itself.
+    fn transfer(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action>) {
+        self.begin();
+        self.note(now, size);
+        actions.extend([Action::Open, Action::Write(size), Action::Close]);
+    }
+
     fn note(&mut self, now: Time, size: Bytes) {
         self.written += size.get();
         self.unread.push_back((self.written, now));
+    }
+
+    /// A lognormal random size with this median, whose logarithm has this standard deviation; 1 byte to 1 TiB. The normal
+    /// number is drawn by the polar method (G. Marsaglia and T. A. Bray, 1964).
+    fn size(&mut self, median: Bytes, sigma: f64) -> Bytes {
+        if sigma == 0.0 {
+            return median;
+        }
+        let normal = loop {
+            let [x, y] = [0; 2].map(|_| 2.0 * self.stream.random::<f64>() - 1.0);
+            let square = x * x + y * y;
+            if square > 0.0 && square < 1.0 {
+                break x * (-2.0 * square.ln() / square).sqrt();
+            }
+        };
+        Bytes::new((median.get() as f64 * (sigma * normal).exp()).clamp(1.0, (1_u64 << 40) as f64) as u64)
     }
 
     /// An exponential random span with this mean, by inversion.
     fn draw(&mut self, mean: Span) -> Span {
         let uniform: f64 = self.stream.random();
         Span::from_secs_f64(-mean.as_secs_f64() * (-uniform).ln_1p())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_network::NodeId;
+    use lasthop_scenario::Direction;
+    use rand::SeedableRng as _;
+
+    /// The sizes of a thousand transfers, ascending.
+    fn sizes(sigma: f64, request: Option<Bytes>) -> Vec<u64> {
+        let kind = TrafficKind::Transfers { transfer: Bytes::new(10_000), sigma, off: Span::from_secs(1), request };
+        let spec = FlowSpec {
+            id: 0,
+            host: 0,
+            server: NodeId(1),
+            direction: Direction::Down,
+            kind,
+            dscp: 0,
+            start: Time::ZERO,
+            stop: None,
+        };
+        let mut application = Application::new(&spec, ChaCha8Rng::seed_from_u64(1));
+        let (mut sizes, mut actions, mut delays) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..1000 {
+            let now = application.next_at();
+            application.act(now, &mut actions);
+            if let Some(request) = request {
+                assert!(application.on_asked(now, request.get()));
+                application.act(now, &mut actions);
+            }
+            let written = actions.drain(..).find_map(|action| match action {
+                Action::Write(size) => Some(size.get()),
+                _ => None,
+            });
+            let size = written.expect("a transfer");
+            application.on_read(now, size, &mut delays);
+            sizes.push(size);
+        }
+        assert_eq!(delays.len(), 1000, "each is read to its end");
+        sizes.sort_unstable();
+        sizes
+    }
+
+    #[test]
+    fn sizes_are_lognormal_with_the_median_that_is_given() {
+        assert!(sizes(0.0, None).iter().all(|size| *size == 10_000));
+        for request in [None, Some(Bytes::new(400))] {
+            let sizes = sizes(1.0, request);
+            // Of a standard normal 16 % are below -1 and 2.3 % above 2: e^-1 = 0.368, e^2 = 7.39. Means of 1000 draws lie within
+            // a tenth of these.
+            let ratio = |place: usize, expected: f64| sizes[place] as f64 / (10_000.0 * expected);
+            for (place, expected) in [(500, 1.0), (159, 0.368), (841, 2.718)] {
+                assert!((0.85..1.15).contains(&ratio(place, expected)), "{place}: {}", sizes[place]);
+            }
+            assert!((0.7..1.4).contains(&ratio(977, 7.39)), "{}", sizes[977]);
+        }
     }
 }

@@ -3,14 +3,15 @@
 //! - `lasthop top`: an agent on the terminal. Of a running agent (its socket), or of a record.
 //! - `lasthop view`: a running agent, or the result in a folder, in a browser ([`Page`]).
 
+mod error;
 mod replay;
 mod screen;
 mod web;
 
+pub use error::{RecordError, ViewError};
 pub use replay::Replay;
 pub use web::{Page, Shown};
 
-use anyhow::{Context as _, Result, bail};
 use lasthop_agent::watch::{self, VERSION, Watched};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use screen::{Place, Screen};
@@ -19,6 +20,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+type Result<T> = std::result::Result<T, ViewError>;
 
 /// Time between two looks at the source while no key is pressed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -30,8 +33,7 @@ const LINE_BYTES_MOST: u64 = 2 << 20;
 /// # Errors
 /// No agent serves a socket in this folder, it speaks another version, it has ended, or there is no terminal.
 pub fn watch(folder: &Path, interface: Option<&str>) -> Result<()> {
-    let (path, stream) = watch::connect(folder, interface)
-        .context("no agent can be watched: start one (`lasthop agent`), be root or in its `socket_group`")?;
+    let (path, stream) = watch::connect(folder, interface).map_err(ViewError::NoAgent)?;
     let (sender, lines) = sync_channel(4);
     thread::spawn(move || {
         let mut reader = BufReader::new(stream);
@@ -43,7 +45,7 @@ pub fn watch(folder: &Path, interface: Option<&str>) -> Result<()> {
             }
         }
     });
-    on_terminal(|terminal| live(terminal, &lines)).with_context(|| format!("watching {}", path.display()))
+    on_terminal(|terminal| live(terminal, &lines)).map_err(|source| ViewError::Watch { path, source: Box::new(source) })
 }
 
 /// Shows a record of an agent until the user quits.
@@ -52,11 +54,12 @@ pub fn watch(folder: &Path, interface: Option<&str>) -> Result<()> {
 /// The record cannot be read or has no tick, or there is no terminal.
 pub fn replay(record: &Path) -> Result<()> {
     let mut replay = Replay::open(record)?;
-    on_terminal(|terminal| replayed(terminal, &mut replay))
+    let of_record = |source| ViewError::Record { path: record.to_owned(), source };
+    on_terminal(|terminal| replayed(terminal, &mut replay, of_record))
 }
 
 fn on_terminal(run: impl FnOnce(&mut ratatui::DefaultTerminal) -> Result<()>) -> Result<()> {
-    let mut terminal = ratatui::try_init().context("`lasthop top` needs a terminal")?;
+    let mut terminal = ratatui::try_init().map_err(ViewError::Terminal)?;
     let outcome = run(&mut terminal);
     ratatui::restore();
     outcome
@@ -64,10 +67,10 @@ fn on_terminal(run: impl FnOnce(&mut ratatui::DefaultTerminal) -> Result<()>) ->
 
 /// The next key within this time, if any, or the end of the program.
 fn key(within: Duration) -> Result<Option<KeyEvent>> {
-    if !event::poll(within)? {
+    if !event::poll(within).map_err(ViewError::Terminal)? {
         return Ok(None);
     }
-    Ok(match event::read()? {
+    Ok(match event::read().map_err(ViewError::Terminal)? {
         Event::Key(key) if key.kind == KeyEventKind::Press => Some(key),
         // To draw anew.
         Event::Resize(..) => Some(KeyCode::Null.into()),
@@ -87,11 +90,11 @@ fn live(terminal: &mut ratatui::DefaultTerminal, lines: &Receiver<String>) -> Re
             match lines.try_recv() {
                 Ok(line) => is_drawn &= !screen.push(read_line(&line)?),
                 Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => bail!("the agent has ended, or has disconnected a stalled reader"),
+                Err(TryRecvError::Disconnected) => return Err(ViewError::Ended),
             }
         }
         if !is_drawn {
-            terminal.draw(|frame| screen.draw(frame))?;
+            terminal.draw(|frame| screen.draw(frame)).map_err(ViewError::Terminal)?;
             is_drawn = true;
         }
         if let Some(key) = key(LOOK)? {
@@ -105,22 +108,26 @@ fn live(terminal: &mut ratatui::DefaultTerminal, lines: &Receiver<String>) -> Re
 }
 
 fn read_line(line: &str) -> Result<Watched> {
-    let watched: Watched = serde_json::from_str(line).context("a line of the agent cannot be read")?;
+    let watched: Watched = serde_json::from_str(line).map_err(ViewError::Line)?;
     if watched.v != VERSION {
-        bail!("the agent speaks version {} of the format, and this command version {VERSION}", watched.v);
+        return Err(ViewError::Version(watched.v));
     }
     Ok(watched)
 }
 
-fn replayed(terminal: &mut ratatui::DefaultTerminal, replay: &mut Replay) -> Result<()> {
+fn replayed(
+    terminal: &mut ratatui::DefaultTerminal,
+    replay: &mut Replay,
+    of_record: impl Fn(RecordError) -> ViewError,
+) -> Result<()> {
     let mut screen = Screen::default();
     let mut at = 0;
     // When the tick shown was due.
     let mut due = Instant::now();
     loop {
         let place = Place { at_s: replay.time_s(at), of_s: replay.time_s(replay.last()) };
-        screen.show(replay.tick(at)?, replay.rates(at).to_vec(), place);
-        terminal.draw(|frame| screen.draw(frame))?;
+        screen.show(replay.tick(at).map_err(&of_record)?, replay.rates(at).to_vec(), place);
+        terminal.draw(|frame| screen.draw(frame)).map_err(ViewError::Terminal)?;
         loop {
             let goes_on = !screen.is_paused() && at < replay.last();
             let next = due + Duration::from_secs_f64(replay.time_s(at + 1) - replay.time_s(at));

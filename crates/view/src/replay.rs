@@ -1,10 +1,10 @@
 //! A record of an agent, tick by tick in any order.
 
-use anyhow::{Context as _, Result, bail};
-use lasthop_agent::record::{Event, PolicyState, Ready, Tick};
+use crate::{RecordError, ViewError};
+use lasthop_agent::record::{self, Event, PolicyState, Ready, Tick};
 use lasthop_agent::status::Status;
 use lasthop_agent::watch::{Meter, VERSION, Watched};
-use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 
 /// A record in memory: its text, with the places of its ticks.
@@ -30,12 +30,16 @@ impl Replay {
     ///
     /// # Errors
     /// It cannot be read, another line is no event, or there is no tick.
-    pub fn open(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read the record {}", path.display()))?;
-        Self::read(text).with_context(|| format!("{} is no record of an agent", path.display()))
+    pub fn open(path: &Path) -> Result<Self, ViewError> {
+        let path = path.to_owned();
+        let mut text = String::new();
+        match record::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
+            Ok(_) => Self::read(text).map_err(|source| ViewError::Record { path, source }),
+            Err(source) => Err(ViewError::Read { path, source }),
+        }
     }
 
-    pub(crate) fn read(text: String) -> Result<Self> {
+    pub(crate) fn read(text: String) -> Result<Self, RecordError> {
         let (mut ticks, mut times_ns, mut rates, mut ready) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut start = 0;
         for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -44,18 +48,18 @@ impl Replay {
             if !line.ends_with('\n') || line.trim().is_empty() {
                 continue;
             }
-            let of_line = || format!("line {}", number + 1);
+            let of_line = |source| RecordError::Line { number: number + 1, source };
             if line.starts_with(r#"{"event":"tick""#) {
-                let short: Short = serde_json::from_str(line).with_context(of_line)?;
+                let short: Short = serde_json::from_str(line).map_err(of_line)?;
                 ticks.push((range, ready.len()));
                 times_ns.push(short.t_ns);
                 rates.push(short.policy_state.and_then(|state| state.common_rate_mbps));
-            } else if let Event::Ready(event) = serde_json::from_str(line).with_context(of_line)? {
+            } else if let Event::Ready(event) = serde_json::from_str(line).map_err(of_line)? {
                 ready.push(event);
             }
         }
         if ticks.is_empty() {
-            bail!("it has no tick");
+            return Err(RecordError::NoTick);
         }
         Ok(Self { text, ticks, times_ns, rates, ready })
     }
@@ -80,10 +84,11 @@ impl Replay {
         &self.rates[..=at]
     }
 
-    fn parse(&self, at: usize) -> Result<Tick> {
-        match serde_json::from_str(&self.text[self.ticks[at].0.clone()])? {
-            Event::Tick(tick) => Ok(tick),
-            _ => bail!("tick {at} is none"),
+    fn parse(&self, at: usize) -> Result<Tick, RecordError> {
+        match serde_json::from_str(&self.text[self.ticks[at].0.clone()]) {
+            Ok(Event::Tick(tick)) => Ok(tick),
+            Ok(_) => Err(RecordError::Tick { at, source: None }),
+            Err(source) => Err(RecordError::Tick { at, source: Some(source) }),
         }
     }
 
@@ -91,7 +96,7 @@ impl Replay {
     ///
     /// # Errors
     /// The line is no whole tick.
-    pub fn tick(&self, at: usize) -> Result<Watched> {
+    pub fn tick(&self, at: usize) -> Result<Watched, RecordError> {
         let mut meter = Meter::default();
         if let Some(before) = at.checked_sub(1) {
             meter.flows(&self.parse(before)?);
@@ -99,7 +104,7 @@ impl Replay {
         let tick = self.parse(at)?;
         let (flows, flows_left_out) = meter.flows(&tick);
         let ready = self.ready.get(self.ticks[at].1.wrapping_sub(1)).or(self.ready.first());
-        let ready = ready.context("it has no line `ready`")?;
+        let ready = ready.ok_or(RecordError::NoReady)?;
         let state = tick.policy_state;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let enabled_at = tick.flows.iter().filter_map(|flow| flow.enabled_at_ns).min();

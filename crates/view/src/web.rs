@@ -1,23 +1,23 @@
 //! `lasthop view`: a page on this machine, of the result in a folder or of a running agent.
 //!
 //! - A folder: the report's figures, drawn anew from its files, with their numbers below the pointer and parts enlarged.
-//!   The page asks every two seconds whether the folder has another result, and loads that.
+//!   The page asks every two seconds whether the folder has another result, and loads that. While something is at work
+//!   there, it asks every second for what is known of it until now ([`lasthop_report::live`]).
 //! - An agent: a live view of the lines of its socket (`docs/guide/agent-socket.md`).
 //!
 //! Everything that the page needs is in this program. It listens on loopback alone. Other users of this machine and
 //! pages of the internet that have their name lead here (DNS rebinding) get nothing: each address begins with a random
 //! token, and `Host` must be the loopback address.
 //!
-//! *What it leaves out*: figures of a run before it ends, which are nowhere but in its memory; TLS; more than one folder
-//! or agent; what an agent did before the page was opened.
+//! *What it leaves out*: TLS; more than one folder or agent; what an agent did before the page was opened.
 
 mod http;
 
-use crate::LINE_BYTES_MOST;
-use anyhow::{Context as _, Result, bail};
+use crate::{LINE_BYTES_MOST, Result, ViewError};
 use http::{Request, Response};
 use lasthop_agent::watch;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::error::Error;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -75,9 +75,9 @@ impl Page {
     /// There is no result in the folder and nothing writes one, the result cannot be read, no agent can be watched, or the
     /// port is taken.
     pub fn serve(shown: Shown, port: u16) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .with_context(|| format!("cannot serve the page on port {port} of this machine"))?;
-        let port = listener.local_addr()?.port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address.port())));
+        let (listener, port) = bound.map_err(|source| ViewError::Port { port, source })?;
         let token = format!("{:032x}", u128::from_ne_bytes(random()?));
         let url = format!("http://127.0.0.1:{port}/{token}/");
         let server = Server { shown, port, token, made: Mutex::new(None), connections: AtomicUsize::new(0) };
@@ -103,7 +103,7 @@ impl Page {
 
 fn random() -> Result<[u8; 16]> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).context("the kernel gives no random numbers")?;
+    getrandom::fill(&mut bytes).map_err(ViewError::Random)?;
     Ok(bytes)
 }
 
@@ -112,7 +112,8 @@ impl Server {
     fn check(&self) -> Result<()> {
         match &self.shown {
             Shown::Folder(folder) => {
-                std::fs::read_dir(folder).with_context(|| format!("cannot view {}", folder.display()))?;
+                let path = || folder.clone();
+                std::fs::read_dir(folder).map_err(|source| ViewError::Folder { path: path(), source })?;
                 if !is_written(folder) || lasthop_report::result_file(folder).is_some() {
                     self.page_of_folder(folder)?;
                 }
@@ -122,26 +123,26 @@ impl Server {
         Ok(())
     }
 
-    fn answer(&self, stream: &TcpStream) -> Result<()> {
+    fn answer(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let request = match Request::read(stream) {
             Ok(request) => request,
-            Err(refused) => return Ok(refused.send(stream)?),
+            Err(refused) => return refused.send(stream),
         };
         let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         if !hosts.contains(&request.host) || !stream.peer_addr().is_ok_and(|from: SocketAddr| from.ip().is_loopback()) {
-            return Ok(Response::text(403, "lasthop view answers at its loopback address alone.\n").send(stream)?);
+            return Response::text(403, "lasthop view answers at its loopback address alone.\n").send(stream);
         }
         let path = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
         let Some(path) = path.and_then(|path| path.strip_prefix('/')) else {
             let said = "This address lacks the token that lasthop view has printed, or has another one.\n";
-            return Ok(Response::text(404, said).send(stream)?);
+            return Response::text(404, said).send(stream);
         };
         if let (Shown::Agent { sockets, interface }, "events") = (&self.shown, path) {
             return relay(stream, sockets, interface.as_deref());
         }
-        Ok(self.response(path).send(stream)?)
+        self.response(path).send(stream)
     }
 
     fn response(&self, path: &str) -> Response {
@@ -157,11 +158,17 @@ impl Server {
                 let state = serde_json::json!({ "version": version(folder), "written": is_written(folder) });
                 Response::json(state.to_string())
             }
-            (Shown::Folder(folder), "") => self.page_of_folder(folder).map_or_else(trouble, Response::page),
+            (Shown::Folder(folder), "live") => {
+                let live = is_written(folder).then(|| lasthop_report::live(folder)).flatten();
+                live.map_or_else(|| Response::text(404, "Nothing is at work there.\n"), Response::page)
+            }
+            (Shown::Folder(folder), "") => {
+                self.page_of_folder(folder).map_or_else(|error| trouble(&error), Response::page)
+            }
             (Shown::Folder(folder), path) => match case_folder(path) {
                 Some(case) => lasthop_report::page(&folder.join(case))
                     .map(|page| self.with_scripts(&page, &version(folder)))
-                    .map_or_else(|error| trouble(error.into()), Response::page),
+                    .map_or_else(|error| trouble(&error), Response::page),
                 None => Response::text(404, "There is no such page.\n"),
             },
             _ => Response::text(404, "There is no such page.\n"),
@@ -176,7 +183,7 @@ impl Server {
             let said = said.replace('&', "&amp;").replace('<', "&lt;");
             let page = format!(
                 "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>lasthop view</title><style>{}</style></head>\n\
-                 <body><h1>{said}</h1><p>lasthop is at work there. This page shows the result as soon as it is complete.</p>\
+                 <body><h1>{said}</h1><p>lasthop is at work there. This page shows the report as soon as the result is complete.</p>\
                  </body></html>\n",
                 lasthop_report::PAGE_STYLE
             );
@@ -197,13 +204,19 @@ impl Server {
         let (body, end) = rest.rsplit_once("</body>").unwrap_or((rest, ""));
         format!(
             "{head}{STYLE}</style>{body}<script src=\"{root}/figures.js\"></script>\n\
-             <script src=\"{root}/folder.js\" data-state=\"{root}/state\" data-version=\"{version}\"></script>\n</body>{end}"
+             <script src=\"{root}/folder.js\" data-state=\"{root}/state\" data-live=\"{root}/live\" data-version=\"{version}\"></script>\n</body>{end}"
         )
     }
 }
 
-fn trouble(error: anyhow::Error) -> Response {
-    Response::text(500, &format!("{error:#}\n"))
+fn trouble(error: &(dyn Error + 'static)) -> Response {
+    Response::text(500, &format!("{}\n", with_causes(error)))
+}
+
+/// The error with its causes, in one line.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| Error::source(*error)).map(ToString::to_string);
+    causes.collect::<Vec<_>>().join(": ").replace('\n', " ")
 }
 
 /// `cases/NAME/report.html`: what a comparison's page links to.
@@ -235,16 +248,16 @@ fn is_written(folder: &Path) -> bool {
 
 fn connect(sockets: &Path, interface: Option<&str>) -> Result<std::os::unix::net::UnixStream> {
     let connected = watch::connect(sockets, interface).map(|(_, stream)| stream);
-    connected.context("no agent can be watched: start one (`lasthop agent`), be root or in its `socket_group`")
+    connected.map_err(ViewError::NoAgent)
 }
 
 /// Hands on each line of the agent as an event, until it or the browser has gone. The browser then asks again by itself.
-fn relay(mut stream: &TcpStream, sockets: &Path, interface: Option<&str>) -> Result<()> {
+fn relay(mut stream: &TcpStream, sockets: &Path, interface: Option<&str>) -> io::Result<()> {
     http::begin_events(stream)?;
     let agent = match connect(sockets, interface) {
         Ok(agent) => agent,
         Err(error) => {
-            return Ok(write!(stream, "event: gone\ndata: {}.\n\n", format!("{error:#}").replace('\n', " "))?);
+            return write!(stream, "event: gone\ndata: {}.\n\n", with_causes(&error));
         }
     };
     let mut agent = BufReader::new(agent);
@@ -252,8 +265,7 @@ fn relay(mut stream: &TcpStream, sockets: &Path, interface: Option<&str>) -> Res
         let mut line = String::new();
         let read = agent.by_ref().take(LINE_BYTES_MOST).read_line(&mut line)?;
         if read == 0 {
-            write!(stream, "event: gone\ndata: The agent has ended, or has disconnected a stalled reader.\n\n")?;
-            bail!("the agent has ended");
+            return write!(stream, "event: gone\ndata: The agent has ended, or has disconnected a stalled reader.\n\n");
         }
         stream.write_all(format!("data: {}\n\n", line.trim_end()).as_bytes())?;
     }

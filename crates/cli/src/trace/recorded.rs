@@ -2,9 +2,8 @@
 
 use anyhow::{Context as _, Result, bail};
 use lasthop_agent::WifiLink;
-use lasthop_agent::record::{Event, FlowRecord, Ready, Tick};
+use lasthop_agent::record::{self, Event, FlowRecord, Ready, Tick};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
@@ -59,7 +58,7 @@ struct Sample {
 impl Record {
     /// Reads a record; of one with several starts of the agent the last. A last line that is not whole is left out.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).with_context(|| format!("cannot read the record {}", path.display()))?;
+        let file = record::open(path).with_context(|| format!("cannot read the record {}", path.display()))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let legal = |letter: char| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '-' };
         let name = stem.chars().map(legal).take(30).collect();

@@ -21,7 +21,12 @@ use std::process::Command;
 /// What is said through the pipe when the program runs. Anything else is why it does not.
 pub(super) const BEGUN: &str = "begun";
 /// The signals that are passed on to the program. Those of the terminal reach it by themselves.
-const PASSED: [Signal; 4] = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
+const PASSED: [Signal; 6] =
+    [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, INTERRUPT_SENT, QUIT_SENT];
+/// SIGINT and SIGQUIT that a process sent to the laboratory alone, on their way to the program: under their own numbers
+/// they come from the terminal, too, which has sent them to the program itself.
+pub(super) const INTERRUPT_SENT: Signal = Signal::SIGPWR;
+pub(super) const QUIT_SENT: Signal = Signal::SIGSYS;
 /// A folder that every machine has. What is mounted here is gone before the program runs.
 const SCRATCH: &str = "/tmp";
 
@@ -74,7 +79,7 @@ fn enter(spec: &mut File, say: &mut File, command: &[OsString]) -> Result<i32, S
     #[allow(unsafe_code)]
     match unsafe { fork() }.map_err(told("cannot make a process"))? {
         ForkResult::Parent { child } => {
-            let code = supervise(child).map_err(told("cannot wait for a guest"));
+            let code = supervise(child, |signal| signal).map_err(told("cannot wait for a guest"));
             drop(kept);
             code
         }
@@ -132,12 +137,17 @@ fn as_first(
     }
     let child = program_of_guest.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     say.write_all(BEGUN.as_bytes()).map_err(told("cannot say that the guest runs"))?;
-    supervise(Pid::from_raw(child.id() as i32)).map_err(told("cannot wait for a guest"))
+    let as_sent = |signal| match signal {
+        INTERRUPT_SENT => Signal::SIGINT,
+        QUIT_SENT => Signal::SIGQUIT,
+        other => other,
+    };
+    supervise(Pid::from_raw(child.id() as i32), as_sent).map_err(told("cannot wait for a guest"))
 }
 
 /// Waits for the end of a child and returns its exit code. Meanwhile passes signals on, which are blocked, and takes
 /// note of the ends of others, of which process 1 is the parent.
-fn supervise(child: Pid) -> io::Result<i32> {
+fn supervise(child: Pid, passed_as: impl Fn(Signal) -> Signal) -> io::Result<i32> {
     let mut awaited = SigSet::empty();
     awaited.add(Signal::SIGCHLD);
     PASSED.into_iter().for_each(|signal| awaited.add(signal));
@@ -153,7 +163,7 @@ fn supervise(child: Pid) -> io::Result<i32> {
         }
         let signal = awaited.wait()?;
         if signal != Signal::SIGCHLD {
-            let _ = kill(child, signal);
+            let _ = kill(child, passed_as(signal));
         }
     }
 }

@@ -34,7 +34,7 @@ const STEP: f64 = 0.4;
 /// A step lasts so long and two round trips. What comes after the second time and one round trip is judged. The first is
 /// also how long the queue is congested before bounds begin, and how long a host is without bulk connections before it
 /// is idle.
-const STEP_FOR: Span = Span::from_secs(5);
+pub(super) const STEP_FOR: Span = Span::from_secs(5);
 const JUDGED_FROM: Span = Span::from_secs(3);
 /// A step is bad where all hosts together get less than this part of what they got without bounds, ...
 const KEEPS: f64 = 0.9;
@@ -79,6 +79,8 @@ pub(super) struct Law {
     patience: Option<Span>,
     /// Without bulk connections for so long.
     idle: Span,
+    /// Whether the queue is as long as a congested one, be it for slow start.
+    pub(super) sees_queue: bool,
 }
 
 /// Whether windows are bounded.
@@ -155,6 +157,7 @@ impl Law {
     /// Without bounds: measures what all get, and begins if the queue is congested or most have begun.
     fn look(&mut self, host: &Host, group: &Group, aim: Option<Span>, congested: Span) {
         self.state = State::default();
+        self.sees_queue = false;
         if host.bulk == 0 {
             self.free = Rate::ZERO;
             return;
@@ -163,7 +166,8 @@ impl Law {
         self.free = mean(self.free, keep, group.total);
         let hosts = u64::from(group.hosts);
         let limit = (LEAST_AIM + group.least_base * AIM_OF_PATH) * FILLED + CONGESTED_BY_HOST * hosts;
-        let is_congested = group.crest > limit && (group.total < self.free * GROWS || !self.has(Ablation::Growth));
+        self.sees_queue = group.crest > limit;
+        let is_congested = self.sees_queue && (group.total < self.free * GROWS || !self.has(Ablation::Growth));
         let congested = match is_congested {
             true => (congested + host.elapsed).min(STEP_FOR + LULL),
             false if self.has(Ablation::Lull) => congested.saturating_sub(host.elapsed),

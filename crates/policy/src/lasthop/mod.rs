@@ -27,7 +27,7 @@ use group::Group;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::Word;
 use lasthop_units::{Bytes, Rate, Span, Time};
-use law::{LEAST_SEGMENTS, Law, State, Step};
+use law::{LEAST_SEGMENTS, Law, STEP_FOR, State, Step};
 use own::{Host, Own};
 use std::collections::BTreeMap;
 use told::Told;
@@ -99,10 +99,19 @@ impl Lasthop {
     }
 
     fn decide(&mut self, observation: &Observation<'_>, host: &Host, group: &Group) -> Vec<FlowDecision> {
-        let State::Bound { since, by_peers, step: Step { aim, .. } } = self.law.state() else {
-            let waits = observation.now < self.law.waits_until;
-            let reason = if waits { Reason::Free } else { Reason::NotFull { excess: group.queue } };
-            return observation.flows.iter().map(|flow| self.free(flow, &reason, observation.now)).collect();
+        let (since, by_peers, aim) = match self.law.state() {
+            State::Bound { since, by_peers, step: Step { aim, .. } } => (since, by_peers, aim),
+            State::Free { congested } => {
+                let excess = group.queue;
+                let reason = if observation.now < self.law.waits_until {
+                    Reason::Free
+                } else if congested.is_zero() && !self.law.sees_queue {
+                    Reason::NotFull { excess }
+                } else {
+                    Reason::Waits { excess, left: STEP_FOR.saturating_sub(congested) }
+                };
+                return observation.flows.iter().map(|flow| self.free(flow, &reason, observation.now)).collect();
+            }
         };
         let share = self.law.rate * (1.0 / f64::from(host.bulk.max(1)));
         let reason = Reason::CommonRate {

@@ -162,6 +162,29 @@ fn a_medium_that_collapses_is_kept_below_its_edge() {
     assert!(with > 0.55 && with > 1.5 * without, "{with} {without}");
 }
 
+#[test]
+fn while_a_queue_is_looked_at_the_reason_counts_the_seconds_down() {
+    let mut policy = Lasthop::new(&PolicySettings::default());
+    let reasons: Vec<String> = (1..40_u32)
+        .map(|tick| {
+            let now = Time::ZERO + Span::from_millis(500) * u64::from(tick);
+            let flow = flow(Way::Up, WINDOW, f64::from(tick) * 0.5 * WINDOW / 0.182, 0.02, 0.182);
+            let decision = policy.on_tick(&Observation { now, flows: &[flow], peers: &Neighbourhood::alone() });
+            decision.flows[0].reason.to_string()
+        })
+        .collect();
+    let begins = reasons.iter().position(|reason| reason.contains("for each of")).expect("limits begin");
+    let waits: Vec<&str> =
+        reasons[..begins].iter().map(String::as_str).skip_while(|reason| !reason.contains("limits begin")).collect();
+    let seconds = |left: u32, word: &str| {
+        format!("RTTs are 162 ms above the lowest: limits begin after {left} more {word} of that")
+    };
+    for said in [seconds(5, "seconds"), seconds(2, "seconds"), seconds(1, "second")] {
+        assert!(waits.contains(&said.as_str()), "{said}: {reasons:#?}");
+    }
+    assert!(waits.len() >= 9 && waits.iter().all(|reason| reason.contains("limits begin")), "{reasons:#?}");
+}
+
 /// What they leave, the others take: each step shows it. They go back step by step, and wait longer after each.
 #[test]
 fn beside_hosts_that_fill_the_queue_trials_are_few_and_short() {

@@ -15,6 +15,8 @@ pub(crate) struct Bar {
     host: u16,
     /// The host's name.
     name: String,
+    /// Below the bar, if all of these have room: its name, or else its number.
+    label: String,
     goodput_mbps: f64,
     /// Jain's index counts one of its connections.
     busy: bool,
@@ -68,6 +70,7 @@ pub(crate) fn bars(run: &RunResult, colour: impl Fn(&FlowResult) -> Colour) -> V
             None => bars.push(Bar {
                 host: flow.host,
                 name: style::host_name(run, flow.host),
+                label: run.host_name(flow.host).unwrap_or_else(|| flow.host.to_string()),
                 goodput_mbps: flow.goodput_mbps,
                 busy: flow.always_busy,
                 colour,
@@ -90,14 +93,16 @@ pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, bars: &[Bar]) {
     let left = panel.left + space * 0.25;
     let width = (space * 0.8).min(46.0);
     let every = ((text_width("99", SMALL) + 4.0) / space).ceil() as usize;
+    let all_fit = bars.iter().all(|bar| text_width(&bar.label, SMALL) + 4.0 <= space);
     for (index, bar) in bars.iter().enumerate() {
         let middle = left + (index as f64 + 0.5) * space;
         let top = panel.y_at(bar.goodput_mbps);
         canvas.titled(&format!("{}: {:.3} Mb/s", bar.name, bar.goodput_mbps), |canvas| {
             canvas.rectangle(middle - width / 2.0, top, width, panel.bottom() - top, bar.colour, 1.0);
         });
-        if index % every.max(1) == 0 {
-            canvas.text(&bar.host.to_string(), middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
+        if all_fit || index % every.max(1) == 0 {
+            let label = if all_fit { bar.label.clone() } else { bar.host.to_string() };
+            canvas.text(&label, middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
         }
     }
     let busy: Vec<f64> = bars.iter().filter(|bar| bar.busy).map(|bar| bar.goodput_mbps).collect();

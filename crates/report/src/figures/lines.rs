@@ -40,8 +40,8 @@ pub(crate) struct TimePanel {
 pub(crate) enum Legend {
     Nothing,
     Looks(Vec<Look>),
-    /// This number of hosts, by number.
-    Hosts(usize),
+    /// This number of hosts, in this order, and what they are called.
+    Hosts(usize, String),
 }
 
 impl Legend {
@@ -49,7 +49,7 @@ impl Legend {
         match self {
             Self::Nothing => Vec::new(),
             Self::Looks(looks) => looks.iter().cloned().map(Entry::Line).collect(),
-            Self::Hosts(hosts) => vec![Entry::Hosts(*hosts)],
+            Self::Hosts(hosts, names) => vec![Entry::Hosts(*hosts, names.clone())],
         }
     }
 }
@@ -178,7 +178,7 @@ pub(crate) enum Entry {
     Dashed(Look, usize),
     Mark(Look, Marker),
     Box(Look),
-    Hosts(usize),
+    Hosts(usize, String),
     Limit(String),
 }
 
@@ -186,14 +186,13 @@ impl Entry {
     fn label(&self) -> String {
         match self {
             Self::Line(look) | Self::Dashed(look, _) | Self::Box(look) | Self::Mark(look, _) => look.label.clone(),
-            Self::Hosts(hosts) => format!("host 0 to {}", hosts - 1),
-            Self::Limit(name) => name.clone(),
+            Self::Hosts(_, name) | Self::Limit(name) => name.clone(),
         }
     }
 
     const fn swatch(&self) -> f64 {
         match self {
-            Self::Hosts(_) => 80.0,
+            Self::Hosts(..) => 80.0,
             Self::Box(_) => 12.0,
             Self::Dashed(..) => 30.0,
             _ => 22.0,
@@ -248,7 +247,7 @@ pub(crate) fn draw_legend(canvas: &mut Canvas, entries: &[Entry]) {
             }
             Entry::Box(look) => canvas.rectangle(left, y - 6.0, 12.0, 12.0, look.colour, 1.0),
             Entry::Limit(_) => canvas.line((left, y), (right, y), Pen::new(LIMIT, 1.5)),
-            Entry::Hosts(hosts) => {
+            Entry::Hosts(hosts, _) => {
                 let each = entry.swatch() / *hosts as f64;
                 for index in 0..*hosts {
                     canvas.rectangle(left + index as f64 * each, y - 4.0, each, 8.0, host(index, *hosts), 1.0);

@@ -59,7 +59,7 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
         caption: "Bars of one height are a fair share; a host without a bar got nothing.".into(),
         svg: svg.text,
     }));
-    figures.extend(goodput_over_time_of_run(run, series));
+    figures.extend(goodput_over_time_of_run(run, &series.flows));
     figures.extend(cdf::of_run(&cdf::GOODPUT, run, &series.flows));
     figures.extend(rtt_of_run(run, &series.flows));
     figures.extend(cdf::of_run(&cdf::RTT, run, &series.flows));
@@ -82,6 +82,19 @@ fn bars_of(seeds: usize) -> String {
         0 | 1 => "One seed: there are no confidence intervals.".to_owned(),
         seeds => format!("Means over {seeds} seeds; the bars are their 95 % confidence intervals."),
     }
+}
+
+/// The figures of a run that goes on, with the samples until now.
+pub(crate) fn before_the_end(run: &RunResult, series: &FlowSeries) -> Vec<Figure> {
+    let said =
+        |figure: Option<Figure>, caption: &str| figure.map(|figure| Figure { caption: caption.to_owned(), ..figure });
+    let goodput = said(
+        goodput_over_time_of_run(run, series),
+        "Of each connection until now, means over 1 s or from one sample to the next.",
+    );
+    let windows =
+        said(windows(run, series), "Saw-teeth are losses. The limits of windows are in the report, after the end.");
+    [goodput, rtt_of_run(run, series), windows].into_iter().flatten().collect()
 }
 
 /// The figures that compare the cases. Of a case with several seeds, figures over time show the first.
@@ -201,7 +214,7 @@ fn legend(looks: &FlowLooks) -> Legend {
     match looks.legend() {
         Ok(looks) if looks.len() > 1 => Legend::Looks(looks),
         Ok(_) => Legend::Nothing,
-        Err(hosts) => Legend::Hosts(hosts),
+        Err((hosts, names)) => Legend::Hosts(hosts, names),
     }
 }
 
@@ -254,9 +267,9 @@ fn goodput_lines(
     run.flows.iter().filter_map(line).collect()
 }
 
-fn goodput_over_time_of_run(run: &RunResult, series: &Series) -> Option<Figure> {
+fn goodput_over_time_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
-    let lines = goodput_lines(run, &series.flows, columns(run.flows.len(), 880), |flow| looks.colour(flow));
+    let lines = goodput_lines(run, series, columns(run.flows.len(), 880), |flow| looks.colour(flow));
     goodput_over_time(&[panel(None, run, lines)], legend(&looks), "")
 }
 

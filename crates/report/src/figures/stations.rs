@@ -69,6 +69,8 @@ fn draw_bars(canvas: &mut Canvas, panel: &Panel, run: &RunResult, quantity: &Qua
     let space = panel.width / stations.len() as f64;
     let width = (space * 0.4).min(24.0);
     let every = ((text_width("99", SMALL) + 4.0) / space).ceil() as usize;
+    let label = |host: u16| run.host_name(host).unwrap_or_else(|| host.to_string());
+    let all_fit = stations.iter().all(|station| text_width(&label(station.host), SMALL) + 4.0 <= space);
     for (index, station) in stations.iter().enumerate() {
         let middle = panel.left + (index as f64 + 0.5) * space;
         let both = (quantity.of)(station).into_iter().zip(looks).zip([middle - width, middle]);
@@ -79,8 +81,9 @@ fn draw_bars(canvas: &mut Canvas, panel: &Panel, run: &RunResult, quantity: &Qua
                 canvas.rectangle(left, top, width, panel.bottom() - top, look.colour, 1.0);
             });
         }
-        if index % every.max(1) == 0 {
-            canvas.text(&station.host.to_string(), middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
+        if all_fit || index % every.max(1) == 0 {
+            let label = if all_fit { label(station.host) } else { station.host.to_string() };
+            canvas.text(&label, middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
         }
     }
     canvas.text("host", panel.left + panel.width / 2.0, panel.bottom() + 31.0, Ink::label(Beside::Middle));

@@ -463,6 +463,9 @@ keys! {
         /// *bulk* After how many KiB the connection closes; without it, never. *transfers* The size of each transfer in KiB; must
         /// be given there. *quic* The same; without it, one connection with data without end.
         transfer_kib: Option<Bytes> = kib(1, 1 << 30), Absent, when is("kind", ["bulk", "transfers", "quic"]);
+        /// *transfers* Sizes are lognormal with the median `transfer_kib`, as those of files in the web: this is the standard deviation
+        /// of their logarithm ([sizes](#sizes-of-transfers)). Without it, or with 0, all have one size.
+        transfer_sigma: Option<f64> = number(0.0, 3.0), Absent, when is("kind", ["transfers"]);
         /// *on-off* Mean length of a while with something to send, in seconds; exponential.
         on_s: Span = seconds(1e-6, 86_400.0), 1.0, when is("kind", ["on-off"]);
         /// *on-off, transfers* Mean length of a while without, in seconds; exponential. *quic* The same between transfers.

@@ -32,6 +32,6 @@ pub(crate) fn run(text: &str, overrides: &[&str]) -> RunResult {
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
     let scenario = Scenario::from_toml("some.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
+    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
     lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
 }

@@ -14,6 +14,7 @@ use claims::claims;
 use draws::draws;
 use figures::figures;
 use lasthop_keys::{Document, DocumentError, Keys as _, Path, Problem, Section, key, wrong_type};
+use lasthop_scenario::{MOST_TYPED_BYTES, text_of};
 use space::{axes, cases, flat_settings};
 use std::sync::Arc;
 use toml::Value;
@@ -30,13 +31,15 @@ impl Study {
     /// If a file cannot be read or is not TOML, or if a key or value is invalid. The message names the line and the
     /// accepted values.
     pub fn load(path: &std::path::Path) -> Result<Self, StudyError> {
-        let text = std::fs::read_to_string(path).map_err(|source| DocumentError::Read {
+        let text = text_of(path, MOST_TYPED_BYTES).map_err(|source| DocumentError::Read {
             what: "study",
             path: path.to_owned(),
             source,
         })?;
         let folder = path.parent().unwrap_or_else(|| std::path::Path::new("."));
-        Self::from_toml(&path.display().to_string(), &text, &|scenario| std::fs::read_to_string(folder.join(scenario)))
+        Self::from_toml(&path.display().to_string(), &text, &|scenario| {
+            text_of(&folder.join(scenario), MOST_TYPED_BYTES)
+        })
     }
 
     /// Reads the text of a study. Messages call it `file`; `scenario` reads the file that the study names.
