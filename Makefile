@@ -5,7 +5,7 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels lint bench soak fuzz wheels packages test-packages supply-chain docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-cdg lint bench soak fuzz wheels packages test-packages supply-chain docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,12 @@ lint: setup ## formatting and clippy, warnings are errors
 
 test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel hosts under Debian's 6.1, 6.12 and newest kernel, each in an emulated machine (hours; qemu-system-x86, busybox-static, cpio, xz-utils); ends with a table
 	@scripts/test-kernels $(OUT)/kernels
+
+test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (as test-kernels, and iperf3)
+	@scripts/test-wifi $(OUT)/kernels
+
+test-cdg: setup ## Linux's own CDG beside cdg-linux through one bottleneck, under Debian's 6.12 in an emulated machine (as test-kernels, and iperf3)
+	@scripts/test-cdg $(OUT)/kernels
 
 bench: build ## speed of the simulator, overhead in the kernel and of the agent: the figures of docs/results/costs.md (some minutes; root for the latter two)
 	$(CARGO) bench --locked --package lasthop-sim --bench speed

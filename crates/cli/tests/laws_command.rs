@@ -459,7 +459,7 @@ fn a_kernel_without_struct_ops_is_told_so() {
         for arguments in [&["load", "ucc"][..], &["list"], &["unload"], &["show"]] {
             refused(
                 &laws(arguments),
-                &["laws cannot be loaded here", "congestion control by BPF struct_ops (Linux 5.6)"],
+                &["laws cannot be loaded here", "congestion control by BPF struct_ops (Linux 5.6;"],
             );
         }
     });

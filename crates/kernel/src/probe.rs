@@ -109,7 +109,9 @@ impl Feature {
             Self::SocketOperations => "socket operation programs on cgroups, by link (Linux 5.7, CONFIG_CGROUP_BPF)",
             Self::SocketIterator => "BPF iteration over TCP sockets (Linux 5.9)",
             Self::SocketIteratorChanges => "bpf_setsockopt in BPF iterators over TCP sockets (Linux 5.15)",
-            Self::ControlPrograms => "congestion control by BPF struct_ops (Linux 5.6)",
+            Self::ControlPrograms => {
+                "congestion control by BPF struct_ops (Linux 5.6; with CONFIG_CFI_CLANG Linux 6.8, on arm64 6.17)"
+            }
             Self::CubicCalls => "the kernel's CUBIC callable from BPF (Linux 5.13, CONFIG_TCP_CONG_CUBIC)",
             Self::ControlLinks => "struct_ops links (Linux 6.4)",
             Self::StateChanges => "the tracepoint tcp_cong_state_set (Linux 5.19)",
@@ -245,7 +247,10 @@ fn present(feature: Feature, kernel: Option<&Btf<'_>>) -> bool {
         Feature::SocketOperations => has_struct("bpf_cgroup_link"),
         Feature::SocketIterator => has_struct("bpf_iter__tcp"),
         Feature::SocketIteratorChanges => has_struct("bpf_tcp_iter_state"),
-        Feature::ControlPrograms => has_struct("bpf_struct_ops_tcp_congestion_ops"),
+        Feature::ControlPrograms => {
+            has_struct("bpf_struct_ops_tcp_congestion_ops")
+                && (!has_function("report_cfi_failure") || cfi_knows_programs())
+        }
         Feature::CubicCalls => has_function("cubictcp_cong_avoid") && kernel.is_some_and(cubic_leaves_room),
         Feature::ControlLinks => has_struct("bpf_struct_ops_link"),
         Feature::LeavingPackets => has_struct("tcx_link"),
@@ -253,6 +258,20 @@ fn present(feature: Feature, kernel: Option<&Btf<'_>>) -> bool {
         // only loading shows
         Feature::ObserveLoads | Feature::ClampLoads | Feature::ControlLoads => true,
     }
+}
+
+/// Whether a kernel that checks the types of indirect calls (CONFIG_CFI_CLANG, as Android's) lets itself call BPF
+/// programs: it panics where they have no type. They have since "x86/cfi,bpf: Fix bpf_struct_ops CFI" (Linux 6.8) and
+/// "arm64/cfi,bpf: Support kCFI + BPF on arm64" (Linux 6.17).
+fn cfi_knows_programs() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    has_typed_programs(&release, std::env::consts::ARCH)
+}
+
+fn has_typed_programs(release: &str, machine: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version >= if machine == "x86_64" { (6, 8) } else { (6, 17) }
 }
 
 /// Whether our own state, behind the first 64 bytes, is clear of CUBIC's. CUBIC as a module cannot be checked here.
@@ -304,4 +323,26 @@ pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
 pub(crate) fn registered_controls() -> Vec<String> {
     let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_typed_programs;
+
+    #[test]
+    fn programs_have_types_since_6_8_and_on_arm64_since_6_17() {
+        for (release, x86, arm64) in [
+            ("6.1.145-android14-11-g8d1b2d3a4c5e", false, false),
+            ("6.6.89-android15-8", false, false),
+            ("6.7.12", false, false),
+            ("6.8.0", true, false),
+            ("6.16.3", true, false),
+            ("6.17-rc1", true, true),
+            ("7.2.13+deb14-amd64", true, true),
+            ("", false, false),
+        ] {
+            assert_eq!(has_typed_programs(release, "x86_64"), x86, "{release}");
+            assert_eq!(has_typed_programs(release, "aarch64"), arm64, "{release}");
+        }
+    }
 }
