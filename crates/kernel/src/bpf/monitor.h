@@ -67,6 +67,7 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, bool
 	record.segments_out_of_order = tp->rcv_ooopack;
 	record.receive_rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
 	record.idle_us = idle_us;
+	record.rule = rule_of(sk);
 
 	name_of(tp->inet_conn.icsk_ca_ops, &name);
 	__builtin_memcpy(record.control, name.text, sizeof(record.control));
