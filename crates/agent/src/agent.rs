@@ -31,6 +31,7 @@ use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, Poli
 use lasthop_units::{Rate, Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
+use rustc_hash::FxHashSet;
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ pub(crate) struct Agent<'a> {
     interface_log: LogLimit,
     room_log: LogLimit,
     /// Those of this tick, kept for its memory.
-    met: HashSet<u64>,
+    met: FxHashSet<u64>,
 }
 
 /// What was observed at a tick.
@@ -165,7 +166,7 @@ impl<'a> Agent<'a> {
             trouble_log: LogLimit::each_minute(),
             interface_log: LogLimit::each_minute(),
             room_log: LogLimit::new(1, Span::MAX),
-            met: HashSet::new(),
+            met: FxHashSet::default(),
         };
         agent.adopt()?;
         let now = clock::monotonic();

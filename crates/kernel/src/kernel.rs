@@ -11,7 +11,8 @@ use crate::sample::{self, Reader, SocketSample, StateChange};
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Span, Time};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, RingBufferBuilder};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
@@ -201,7 +202,7 @@ struct Links {
 #[derive(Default)]
 struct Bounds {
     control: Control,
-    own: HashMap<Cookie, Own>,
+    own: FxHashMap<Cookie, Own>,
     /// Counts the calls of [`Kernel::set_bounds`].
     call: u64,
 }
@@ -696,7 +697,7 @@ fn read(link: &Link, expected: usize) -> std::io::Result<Vec<SocketSample>> {
 }
 
 /// The kernel has not taken these entries: the next call writes them again.
-fn forget(own: &mut HashMap<Cookie, Own>, entries: &[(Cookie, Bound)]) {
+fn forget(own: &mut FxHashMap<Cookie, Own>, entries: &[(Cookie, Bound)]) {
     for (cookie, _) in entries {
         if let Some(entry) = own.get_mut(cookie) {
             entry.bound = None;

@@ -11,7 +11,8 @@
 
 use crate::activity::{Activity, ActivitySample, Reception, ReceptionSample};
 use crate::{
-    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyState, Reason, Trigger,
+    Decision, Enabled, FlowDecision, FlowId, FlowMap, FlowObservation, Observation, Policy, PolicyState, Reason,
+    Trigger,
 };
 use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_peers::{Neighbourhood, Report};
@@ -108,7 +109,7 @@ pub struct Counts {
 pub struct Governor {
     policy: Box<dyn Policy + Send>,
     applies: bool,
-    flows: BTreeMap<FlowId, Flow>,
+    flows: FlowMap<Flow>,
     /// Counts the calls of [`Governor::observe`].
     observed: u64,
     counts: Counts,
@@ -133,13 +134,14 @@ impl Governor {
     /// Runs `policy` at each tick. If `applies` is false its decisions are advice, which TCP does not get and peers do
     /// not hear.
     pub fn new(policy: Box<dyn Policy + Send>, applies: bool) -> Self {
-        Self { policy, applies, flows: BTreeMap::new(), observed: 0, counts: Counts::default() }
+        Self { policy, applies, flows: FlowMap::default(), observed: 0, counts: Counts::default() }
     }
 
     /// Continues with another policy, or with the same one without its state. Bounds that TCP has are renewed or
     /// removed at the next tick.
     pub fn restart(&mut self, policy: Box<dyn Policy + Send>, applies: bool) {
         (self.policy, self.applies) = (policy, applies);
+        #[allow(clippy::iter_over_hash_type, reason = "each by itself: their order does not matter")]
         for flow in self.flows.values_mut() {
             flow.enabled = false;
         }
@@ -200,6 +202,7 @@ impl Governor {
                 }
                 !is_gone
             });
+            turn.bounds.sort_unstable_by_key(|(id, _)| *id);
         }
         let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
         let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));
