@@ -70,8 +70,9 @@ fn sources(programs: &Path) -> String {
 }
 
 /// The structs that programs and loader tell each other.
-const SHARED: [&str; 17] = [
+const SHARED: [&str; 18] = [
     "lh_about",
+    "lh_cgroup",
     "lh_claim",
     "lh_claims",
     "lh_control",

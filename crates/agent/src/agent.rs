@@ -19,6 +19,7 @@ use crate::record::{
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
 use crate::room::make_room;
+use crate::rules::{self, RuleStatus};
 use crate::status::{self, ProgramStatus, Status, StatusSocket};
 use crate::watch::{self, Meter, Neighbour, WatchSocket, Watched};
 use crate::wifi::Wifi;
@@ -30,6 +31,7 @@ use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, Poli
 use lasthop_units::{Rate, Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
+use rustc_hash::FxHashSet;
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -78,7 +80,7 @@ pub(crate) struct Agent<'a> {
     interface_log: LogLimit,
     room_log: LogLimit,
     /// Those of this tick, kept for its memory.
-    met: HashSet<u64>,
+    met: FxHashSet<u64>,
 }
 
 /// What was observed at a tick.
@@ -106,6 +108,7 @@ struct Glance {
     bounds: Vec<Bound>,
     /// How the policy describes this host.
     state: PolicyState,
+    rules: Vec<RuleStatus>,
 }
 
 impl<'a> Agent<'a> {
@@ -163,7 +166,7 @@ impl<'a> Agent<'a> {
             trouble_log: LogLimit::each_minute(),
             interface_log: LogLimit::each_minute(),
             room_log: LogLimit::new(1, Span::MAX),
-            met: HashSet::new(),
+            met: FxHashSet::default(),
         };
         agent.adopt()?;
         let now = clock::monotonic();
@@ -363,11 +366,12 @@ impl<'a> Agent<'a> {
         let new = read().map_err(Error::Reload)?;
         new.validate()?;
         kernel_tcp::check_cgroups(&new)?;
+        rules::in_the_kernel(&new)?;
         let changes = Changes::between(&self.config, &new);
         let hearing = changes.touch(&["beacon"]).then(|| Hearing::new(&new.beacon)).transpose()?;
         let new = reload::in_force(&self.config, &new);
-        let reloads =
-            wanted_mode(&self.config) != wanted_mode(&new) || changes.touch(&["cgroup", "excluded_cgroups", "leave"]);
+        let reloads = wanted_mode(&self.config) != wanted_mode(&new)
+            || changes.touch(&["cgroup", "excluded_cgroups", "leave", "rules"]);
         let old = std::mem::replace(&mut self.config, new);
         if reloads && let Err(error) = self.load() {
             self.config = old;
@@ -456,7 +460,7 @@ impl<'a> Agent<'a> {
             self.sights.extend(sockets.iter().map(flow_sight));
         }
         let peers = self.hearing.neighbourhood(now);
-        let samples: Vec<_> = sockets.iter().map(flow_sample).collect();
+        let samples: Vec<_> = sockets.iter().map(|socket| flow_sample(socket, &self.config.rules)).collect();
         let observations = self.governor.observe(now, &samples);
         let asleep = self.tcp.as_ref().map_or(0, |tcp| tcp.asleep());
         Ok(Some(Seen { now, late, sockets, asleep, samples, observations, peers }))
@@ -623,6 +627,7 @@ impl<'a> Agent<'a> {
             reason: turn.flows.iter().find(|flow| flow.seen.busy).map(|flow| flow.decided.reason.to_string()),
             bounds: bounds.collect(),
             state: turn.state.filter(|_| samples.iter().any(|sample| sample.controlled)).unwrap_or_default(),
+            rules: rules::status(&self.config.rules, samples),
         }
     }
 
@@ -653,6 +658,7 @@ impl<'a> Agent<'a> {
             pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
             delivered_mbps: glance.state.delivered.filter(|_| glance.busy > 0).map(Rate::as_mbps),
             free_mbps: glance.state.free.map(Rate::as_mbps),
+            rules: glance.rules.clone(),
             program: self
                 .asked
                 .as_ref()
@@ -738,7 +744,8 @@ impl<'a> Agent<'a> {
         }
         let mut changed = turn.changed.iter().peekable(); // in the order of the samples
         for (sample, FlowTurn { decided, .. }) in samples.iter().zip(&turn.flows) {
-            if changed.next_if(|id| **id == decided.id).is_none() {
+            let is_changed = changed.next_if(|id| **id == decided.id).is_some();
+            if !is_changed || rules::left_by(&self.config.rules, sample).is_some() {
                 continue;
             }
             let would = if self.mode == Mode::Control && sample.controlled { "" } else { "would be " };
@@ -752,6 +759,7 @@ impl<'a> Agent<'a> {
     fn flow_record(&self, sample: &SocketSample, flow: &FlowTurn, until: Time) -> FlowRecord {
         let FlowTurn { seen, decided } = flow;
         let applied = self.governor.applied(decided.id);
+        let left_by = rules::left_by(&self.config.rules, sample);
         FlowRecord {
             cookie: sample.cookie,
             local: sample.local.to_string(),
@@ -774,10 +782,12 @@ impl<'a> Agent<'a> {
             busy: seen.busy,
             bound: applied,
             bound_until_ns: applied.map(|_| until.as_nanos()),
-            advised: decided.bound.filter(|_| self.mode == Mode::Advise),
+            advised: decided.bound.filter(|_| self.mode == Mode::Advise && left_by.is_none()),
             enabled: decided.enabled.is_some(),
             enabled_at_ns: decided.enabled_at().map(Time::as_nanos),
+            rule: sample.rule.map(rules::number),
             reason: match self.mode {
+                _ if left_by.is_some() => format!("rule {}: left alone", left_by.unwrap_or(0)),
                 Mode::Observe => "mode observe: nothing is decided".to_owned(),
                 Mode::Advise | Mode::Control => decided.reason.to_string(),
             },

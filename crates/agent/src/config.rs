@@ -62,6 +62,8 @@ keys! {
             metrics: MetricsConfig, Presence::Always;
             /// What decides; where none is named, [`Config::POLICY`].
             policy: PolicySettings, Presence::Always;
+            /// What holds for the connections of some programs; the first rule that fits a connection counts.
+            rules: Vec<RuleConfig>, Presence::Any;
         }
         adjust name_the_policy;
         check together;
@@ -114,6 +116,24 @@ keys! {
 }
 
 keys! {
+    /// What holds for the connections of some programs. Their cgroup, their user, or both.
+    #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+    pub struct RuleConfig {
+        /// Those of a cgroup v2 and of all below it, named as in /proc/PID/cgroup; `*` and `?` stand for parts of a name. Without it, of
+        /// any.
+        cgroup: Option<String> = cgroup(), Absent;
+        /// Those of a user, by name or number: who made the socket, or accepted the connection. Without it, of any.
+        user: Option<String> = line(32), Absent;
+        /// `false`: they are left alone.
+        govern: bool = flag(), true;
+        /// What they may send together, in Mb/s, whatever the policy decides; split evenly over those that are sending. Without it,
+        /// nothing but the policy limits them.
+        most_mbps: Option<f64> = number(0.032, 34_000.0), Absent;
+        check fits_some_and_says_one_thing;
+    }
+}
+
+keys! {
     /// What a monitoring system may read: Prometheus, or what understands its formats.
     #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
     pub struct MetricsConfig {
@@ -130,6 +150,16 @@ fn address() -> Takes<SocketAddr> {
         _ => Err(Problem::new(
             format!("\"{text}\" cannot be that"),
             "an IP address and a port, such as \"127.0.0.1:29470\" or \"[::1]:29470\"",
+        )),
+    })
+}
+
+fn cgroup() -> Takes<String> {
+    line(4_096).and_then(|path| match path.starts_with('/') && glob::Pattern::new(&path).is_ok() {
+        true => Ok(path),
+        false => Err(Problem::new(
+            format!("\"{path}\" cannot be that"),
+            "a path as in /proc/PID/cgroup, such as \"/system.slice/backup.service\" or \"/user.slice/user-*.slice\"",
         )),
     })
 }
@@ -173,6 +203,11 @@ fn together(config: &Config, part: &Part<'_>) -> Result<(), DocumentError> {
     let least = 2 * config.tick_ms;
     at_least(part, key!(Config, lease_ms), config.lease_ms, least, 60_000)?;
     let least_s = (4 * config.tick_ms).div_ceil(1000).max(LastLinkConfig::LEAST_VALIDITY_S.into());
+    let count = config.rules.len();
+    if count > lasthop_kernel::Kernel::RULES_MOST {
+        let accepted = format!("at most {}", lasthop_kernel::Kernel::RULES_MOST);
+        return Err(part.error(key!(Config, rules), format!("there are {count}"), accepted));
+    }
     let last_link = Part { path: part.path.key(key!(Config, last_link)), ..part.clone() };
     at_least(&last_link, key!(LastLinkConfig, validity_s), config.last_link.validity_s.into(), least_s, 32_768)
 }
@@ -186,6 +221,18 @@ fn at_least(part: &Part<'_>, key: &str, value: u64, least: u64, most: u64) -> Re
         return Ok(());
     }
     Err(part.error(key, format!("{value} is out of range"), format!("a whole number from {least} to {most}")))
+}
+
+fn fits_some_and_says_one_thing(rule: &RuleConfig, part: &Part<'_>) -> Result<(), DocumentError> {
+    if rule.cgroup.is_none() && rule.user.is_none() {
+        let problem = "is not there, and neither is `user`";
+        return Err(part.error(key!(RuleConfig, cgroup), problem, "a cgroup, a user, or both"));
+    }
+    if !rule.govern && rule.most_mbps.is_some() {
+        let problem = "is beside `govern = false`, which leaves nothing to limit";
+        return Err(part.error(key!(RuleConfig, most_mbps), problem, "one of the two"));
+    }
+    Ok(())
 }
 
 fn is_about_something(link: &LastLinkConfig, part: &Part<'_>) -> Result<(), DocumentError> {
@@ -361,6 +408,18 @@ mod tests {
         let config = Config::load(Some(&file), &[Override::of_flag("--mode", "mode", "advise")]).expect("it is valid");
         assert_eq!((config.mode, config.tick_ms, config.beacon.port), (Mode::Advise, 300, 3000));
 
+        let rule = |whose: &str| format!("[[rules]]\nuser = \"{whose}\"\ngovern = false\n");
+        let users = || {
+            let rules = Config::load(Some(&file), &[]).expect("it is valid").rules;
+            rules.into_iter().map(|rule| rule.user.expect("each has one")).collect::<Vec<_>>()
+        };
+        write("agent.toml.d/40-d.toml", &(rule("one") + &rule("two")));
+        assert_eq!(users(), ["one", "two"]);
+        write("agent.toml.d/50-e.toml", &rule("three"));
+        assert_eq!(users(), ["three"]);
+        write("agent.toml.d/60-f.toml", "rules = []\n");
+        assert_eq!(users(), [""; 0]);
+
         write("agent.toml.d/20-b.toml", "[beacon]\nport = 3000\nprot = 1\n");
         let error = Config::load(Some(&file), &[]).expect_err("there is no such key").to_string();
         assert!(error.contains("20-b.toml:3") && error.contains("beacon.prot"), "{error}");
@@ -459,6 +518,15 @@ mod tests {
                 command_user: Some("nobody".to_owned()),
                 ..PolicySettings::default()
             },
+            rules: vec![
+                RuleConfig {
+                    cgroup: Some("/system.slice/backup.service".to_owned()),
+                    user: None,
+                    govern: false,
+                    most_mbps: None,
+                },
+                RuleConfig { cgroup: None, user: Some("camera".to_owned()), govern: true, most_mbps: Some(2.0) },
+            ],
             ..Config::default()
         };
         assert_eq!(all, expected);
@@ -507,6 +575,22 @@ mod tests {
             (
                 "tick_ms = 10000\nlease_ms = 20000\n[last_link]\nvalidity_s = 39",
                 "agent.toml:4: last_link.validity_s: 39 is out of range; accepted: a whole number from 40 to ",
+            ),
+            (
+                "[[rules]]\nuser = \"camera\"\n[[rules]]\ngovern = false",
+                "agent.toml:3: rules[1].cgroup: is not there, and neither is `user`; accepted: a cgroup, a user, or both",
+            ),
+            (
+                "[[rules]]\ncgroup = \"backup.service\"",
+                "agent.toml:2: rules[0].cgroup: \"backup.service\" cannot be that; accepted: a path as in /proc/PID/cgroup",
+            ),
+            (
+                "[[rules]]\nuser = \"camera\"\ngovern = false\nmost_mbps = 2",
+                "agent.toml:4: rules[0].most_mbps: is beside `govern = false`, which leaves nothing to limit; accepted: one",
+            ),
+            (
+                "[[rules]]\nusre = \"camera\"",
+                "agent.toml:2: rules[0].usre: unknown key; did you mean user?; accepted: ",
             ),
             ("[last_link]\nreport = true\nreport = false", "agent.toml:3: not valid TOML: duplicate key"),
             ("mode = \"observe\"\nthis is no TOML", "agent.toml:2: not valid TOML: "),

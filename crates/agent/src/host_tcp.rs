@@ -1,8 +1,10 @@
 //! The agent's view of the kernel's TCP: what it observes, applies and tells servers.
 
+use crate::config::RuleConfig;
 use crate::config::{Config, Mode};
 use crate::error::Result;
 use crate::interface::Interface;
+use crate::rules;
 use lasthop_kernel::Kernel;
 use lasthop_laws::bound::Bound;
 use lasthop_policy::FlowId;
@@ -98,7 +100,7 @@ pub struct Loaded {
 pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> Result<Loaded> + 'a;
 
 /// What policies see of a socket.
-pub(crate) fn flow_sample(sample: &SocketSample) -> FlowSample {
+pub(crate) fn flow_sample(sample: &SocketSample, rules: &[RuleConfig]) -> FlowSample {
     FlowSample {
         id: FlowId(sample.cookie),
         srtt: sample.srtt,
@@ -112,5 +114,6 @@ pub(crate) fn flow_sample(sample: &SocketSample) -> FlowSample {
         received: sample.received,
         receive_rtt: sample.receive_rtt,
         controllable: sample.controlled,
+        limit: rules::limit(rules, sample),
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Doing, Error, Result};
 use crate::host_tcp::{Claim, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange};
 use crate::interface::Interface;
 use crate::only_one::{OnlyOne, Task};
+use crate::rules;
 use lasthop_kernel::link_report::Reporter;
 use lasthop_kernel::{Kernel, Options, link_report};
 use lasthop_laws::bound::Bound;
@@ -40,6 +41,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     use lasthop_kernel::Error::{Attach, Load, TooManyPrograms, Unsupported};
 
     check_cgroups(config)?;
+    let rules = rules::in_the_kernel(config)?;
     let lock = |task| config.lock.then(|| OnlyOne::take(task, interface)).transpose();
     let only_one = if wanted == Mode::Control { lock(Task::Control)? } else { None };
     let only_reporter = if config.last_link.report { lock(Task::Report)? } else { None };
@@ -51,7 +53,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
             let reason = reason.unwrap_or_default();
             return Err(Error::Refused(format!("this kernel does not let us see its sockets: {reason}")));
         };
-        match options(config, interface, mode).and_then(|options| Kernel::load(&options)) {
+        match options(config, interface, mode, &rules).and_then(|options| Kernel::load(&options)) {
             Ok(kernel) => break (mode, kernel),
             Err(error @ TooManyPrograms) => {
                 reason.get_or_insert_with(|| error.to_string());
@@ -179,8 +181,10 @@ fn options(
     config: &Config,
     interface: &Interface,
     mode: lasthop_kernel::Mode,
+    rules: &[lasthop_kernel::Rule],
 ) -> Result<Options, lasthop_kernel::Error> {
     Ok(Options {
+        rules: rules.to_vec(),
         only_cgroup: config.cgroup.clone(),
         excluded_cgroups: config.excluded_cgroups.clone(),
         leave: config.leave.clone(),
@@ -206,9 +210,6 @@ impl HostTcp for KernelTcp {
     }
 
     fn refresh(&mut self) -> Result<bool> {
-        if !matches!(self.kernel.mode(), lasthop_kernel::Mode::Control | lasthop_kernel::Mode::Clamp) {
-            return Ok(false);
-        }
         let lasthop_kernel::Cgroups { changed, missing } = self.kernel.follow_cgroups()?;
         for path in missing.iter().filter(|path| !self.missing.contains(path)) {
             if self.warned.insert(path.clone()) {

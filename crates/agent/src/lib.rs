@@ -86,6 +86,7 @@ pub mod record;
 mod recorder;
 mod reload;
 mod room;
+mod rules;
 #[cfg(test)]
 mod soak;
 mod sockets;
@@ -93,7 +94,7 @@ pub mod status;
 pub mod watch;
 mod wifi;
 
-pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, Mode};
+pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, Mode, RuleConfig};
 pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
 pub use interface::Interface;
@@ -102,6 +103,7 @@ pub use lasthop_lastlink::Modulation;
 pub use log::LogWriter;
 pub use notify::Notify;
 pub use record::Totals as ExitSummary;
+pub use rules::{RuleStatus, describe_rules};
 pub use sockets::GROUP;
 pub use wifi::{Bssid, WifiLink};
 

@@ -190,6 +190,9 @@ pub struct FlowRecord {
     pub enabled: bool,
     /// Start of that control.
     pub enabled_at_ns: Option<u64>,
+    /// The number of the rule that fits it (`[[rules]]`), from 1; `None`: none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<u32>,
     /// The policy's reason.
     pub reason: String,
 }

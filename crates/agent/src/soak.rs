@@ -69,6 +69,7 @@ impl Scripted {
             idle: Span::ZERO,
             bound: None,
             bound_until: None,
+            rule: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::config::Mode;
 use crate::error::{Doing, Error, Result};
 use crate::only_one::make_folder;
 use crate::record::ProgramTotals;
+use crate::rules::RuleStatus;
 use lasthop_policy::PolicyName;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, socket};
@@ -84,6 +85,9 @@ pub struct Status {
     pub delivered_mbps: Option<f64>,
     /// This host's goodput, payload, while uncontrolled and congested; `None`: unknown as yet.
     pub free_mbps: Option<f64>,
+    /// The rules of the configuration, and how many connections each decides about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleStatus>,
     /// The program of the policy `external`; `None`: another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramStatus>,
@@ -191,6 +195,9 @@ impl fmt::Display for Status {
         writeln!(f, "  control  {}", self.control())?;
         writeln!(f, "  rate     {}", self.rate())?;
         write!(f, "  gain     {}", self.gain())?;
+        for RuleStatus { number, rule, connections } in &self.rules {
+            write!(f, "\n  rule {number:<3} {rule}; {}", plural(*connections, "connection"))?;
+        }
         if let Some(ProgramStatus { trouble, totals }) = &self.program {
             let state =
                 trouble.as_ref().map_or("decides in time".to_owned(), |trouble| format!("no bounds: {trouble}"));
@@ -373,6 +380,7 @@ mod tests {
             pacing_mbps: Some([1.0, 1.0]),
             delivered_mbps: Some(2.4),
             free_mbps: Some(2.0),
+            rules: Vec::new(),
             program: None,
         }
     }
@@ -394,6 +402,15 @@ mod tests {
         let expected = "; 65536 of 100000 connections (30000 idle) bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s, \
                         4464 without one of their own, for lack of room";
         assert!(crowded.to_string().contains(expected), "{crowded}");
+    }
+
+    #[test]
+    fn each_rule_has_a_line_with_the_connections_that_it_decides_about() {
+        let rule = |number, connections| RuleStatus { number, rule: "user camera: left alone".to_owned(), connections };
+        let status = Status { rules: vec![rule(1, 1), rule(12, 0)], ..status() };
+        let expected =
+            "\n  rule 1   user camera: left alone; 1 connection\n  rule 12  user camera: left alone; 0 connections";
+        assert!(status.to_string().ends_with(expected), "{status}");
     }
 
     #[test]

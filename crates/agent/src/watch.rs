@@ -108,6 +108,9 @@ pub struct WatchedFlow {
     pub window_segments: u32,
     /// The limits that are set or, in mode `advise`, would be.
     pub bound: Option<Bound>,
+    /// The number of the rule that fits it (`[[rules]]`), from 1; `None`: none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<u32>,
     /// The policy's reason, at most 200 characters.
     pub reason: String,
 }
@@ -148,6 +151,7 @@ impl Meter {
             excess_us: flow.srtt_us.zip(flow.min_rtt_us).map(|(rtt, least)| rtt.saturating_sub(least)),
             window_segments: flow.cwnd_segments,
             bound: flow.bound.or(flow.advised),
+            rule: flow.rule,
             reason: flow.reason.chars().take(REASON_CHARACTERS).collect(),
         }
     }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Running, fake, sample, wait_for};
 use lasthop_agent::record::Event;
-use lasthop_agent::{Config, Mode};
+use lasthop_agent::{Config, Mode, RuleConfig};
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
 
@@ -53,6 +53,29 @@ fn another_mode_is_another_stack_and_what_the_last_one_did_is_undone() {
 }
 
 #[test]
+fn rules_hold_once_they_are_read_again() {
+    let mine = lasthop_agent::host_tcp::SocketSample { rule: Some(0), ..sample(7, 100, 100) };
+    let fake = fake(vec![mine]);
+    let rule = |govern, most_mbps| {
+        let rule = RuleConfig { cgroup: None, user: Some("0".to_owned()), govern, most_mbps };
+        Ok(Config { rules: vec![rule], ..config("fixed") })
+    };
+    let agent = Running::start(config("fixed"), fake.clone());
+    agent.wait_for_tick("a bound", |tick| tick.flows[0].bound == Some(Bound::at_most(64)));
+    agent.reload(rule(true, Some(3.0)));
+    let paced = |tick: &lasthop_agent::record::Tick| tick.flows[0].bound.map(|bound| bound.max_pacing_rate.as_mbps());
+    agent.wait_for_tick("a pace", |tick| paced(tick) == Some(3.0) && tick.flows[0].rule == Some(1));
+    assert_eq!(agent.status().rules[0].rule, "user 0: 3 Mb/s at most together");
+    assert_eq!(agent.status().rules[0].connections, 1);
+    agent.reload(rule(false, None));
+    agent.wait_for_tick("none", |tick| tick.flows[0].reason == "rule 1: left alone");
+    agent.reload(Ok(config("fixed")));
+    agent.wait_for_tick("the bound of before", |tick| tick.flows[0].bound == Some(Bound::at_most(64)));
+    agent.stop().0.expect("a clean stop");
+    assert_eq!(fake.lock().expect("the agent is gone").loaded_for.len(), 4);
+}
+
+#[test]
 fn what_is_not_accepted_changes_nothing() {
     let fake = fake(vec![sample(7, 100, 100)]);
     let agent = Running::start(config("fixed"), fake.clone());
@@ -62,7 +85,10 @@ fn what_is_not_accepted_changes_nothing() {
     let mut no_key = config("formula");
     no_key.beacon.group_key_file = Some("/nonexistent/group.key".into());
     let no_cgroup = Config { excluded_cgroups: vec!["/proc".into()], ..config("formula") };
-    let wrong = [Err("no TOML at all".to_owned()), Ok(out_of_range), Ok(no_key), Ok(no_cgroup)];
+    let rule =
+        RuleConfig { cgroup: None, user: Some("nobody-of-this-name".to_owned()), govern: false, most_mbps: None };
+    let no_user = Config { rules: vec![rule], ..config("formula") };
+    let wrong = [Err("no TOML at all".to_owned()), Ok(out_of_range), Ok(no_key), Ok(no_cgroup), Ok(no_user)];
     for wrong in wrong {
         agent.reload(wrong);
         let tick = agent.wait_for_tick("the same bound", |_| true);

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use lasthop_agent::{Config, Interface, WifiLink, describe_last_link, describe_reports};
+use lasthop_agent::{Config, Interface, WifiLink, describe_last_link, describe_reports, describe_rules};
 use lasthop_kernel::{Mode, Outcome, Support};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,8 @@ struct Decides {
     /// `null`: no configuration was read.
     config: Option<PathBuf>,
     drop_ins: Vec<PathBuf>,
+    /// Each rule, and whether it can work here.
+    rules: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -119,6 +121,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let laws = "can be loaded into the kernel, for any program: lasthop laws load";
     let laws = Possible::of(lasthop_kernel::laws::check(), laws);
     let Config { mode, policy, .. } = config.clone().unwrap_or_default();
+    let rules = config.as_ref().map(describe_rules).unwrap_or_default();
     let configured = config.as_ref().and_then(|config| config.interface.as_deref());
     let Looked { name, interface, link, reports } =
         look(arguments.interface.as_deref().or(configured), config.as_ref());
@@ -130,7 +133,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
             version: lasthop_version::VERSION,
             best_mode,
             features: Found::all(&support),
-            agent: Decides { mode: mode.to_string(), policy: policy.policy.to_string(), config: file, drop_ins },
+            agent: Decides { mode: mode.to_string(), policy: policy.policy.to_string(), config: file, drop_ins, rules },
             laws,
             interface: Seen { name, text: interface },
             last_link: LastLink { text: link, reported: reports, can_report },
@@ -144,10 +147,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         };
         let changed: String = drop_ins.iter().map(|path| format!(", changed by {}", path.display())).collect();
         let agent = format!("mode {mode}, policy {}{from}{changed}", policy.policy);
+        let rules: String = rules.iter().map(|rule| format!("\n           {rule}")).collect();
         let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
         let interface = name.map_or(interface.clone(), |name| format!("{name}: {interface}"));
         crate::say(&format!(
-            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}\nlaws       {}\ninterface  {interface}\n\
+            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{rules}\nlaws       {}\ninterface  {interface}\n\
              last link  {link}; {}{reports}",
             laws.text, can_report.text
         ))?;

@@ -2,7 +2,7 @@
 
 use crate::clamp;
 use crate::error::Error;
-use crate::layout::{self, Control, Counts, Settings};
+use crate::layout::{self, Cgroup, Control, Counts, Settings};
 use crate::mode::Mode;
 use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
@@ -11,11 +11,12 @@ use crate::sample::{self, Reader, SocketSample, StateChange};
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Span, Time};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, RingBufferBuilder};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes as _;
 
 /// A socket's number; see [`SocketSample::cookie`].
@@ -36,6 +37,8 @@ pub struct Options {
     pub excluded_cgroups: Vec<PathBuf>,
     /// Congestion controls that are not replaced; at most 64.
     pub leave: Vec<String>,
+    /// A socket's rule is the first that fits it; at most [`Kernel::RULES_MOST`].
+    pub rules: Vec<Rule>,
     /// The mode.
     pub mode: Mode,
     /// [`Kernel::observe`] only counts sockets that have nothing to send and have neither sent nor
@@ -43,6 +46,18 @@ pub struct Options {
     pub asleep: Span,
     /// Imitates a kernel before 6.10, which passes neither the ACK nor its flags to a congestion control. For tests.
     pub derive_flags: bool,
+}
+
+/// Which sockets something holds for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Those of these cgroups and of all below: a path below the root of cgroup2, as in /proc/PID/cgroup, or with that
+    /// root. `*`, `?` and `[...]` stand for parts of a name. It is followed, as `excluded_cgroups` are. `None`: of any.
+    pub cgroup: Option<PathBuf>,
+    /// Those of this user: who made the socket, or accepted it. `None`: of any.
+    pub uid: Option<u32>,
+    /// They are left alone.
+    pub leave: bool,
 }
 
 impl Options {
@@ -64,6 +79,7 @@ impl Options {
             only_cgroup: None,
             excluded_cgroups: Vec::new(),
             leave: Vec::new(),
+            rules: Vec::new(),
             mode,
             asleep: Span::ZERO,
             derive_flags: false,
@@ -121,12 +137,15 @@ pub struct Counters {
 /// The result of [`Kernel::follow_cgroups`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroups {
-    /// The included or an excluded cgroup has changed since the last call. [`Kernel::adopt`] applies it to the open
+    /// The included, an excluded one or one of a rule has changed since the last call. [`Kernel::adopt`] applies it to the open
     /// sockets.
     pub changed: bool,
     /// Paths without a cgroup now.
     pub missing: Vec<PathBuf>,
 }
+
+/// A cgroup's id in the kernel.
+type CgroupId = u64;
 
 /// The result of [`Kernel::observe`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -147,8 +166,9 @@ pub struct Kernel {
     bounds: Bounds,
     only_cgroup: Option<PathBuf>,
     excluded_cgroups: Vec<PathBuf>,
-    /// The programs' settings for both, as cgroup ids.
-    cgroups: BTreeMap<u64, u8>,
+    rules: Vec<Rule>,
+    /// What the programs were told of cgroups.
+    cgroups: BTreeMap<CgroupId, Meaning>,
     told_lost: u64,
     /// The changes of state that were counted when the ring was last read.
     told_changes: u64,
@@ -182,9 +202,16 @@ struct Links {
 #[derive(Default)]
 struct Bounds {
     control: Control,
-    own: HashMap<Cookie, Own>,
+    own: FxHashMap<Cookie, Own>,
     /// Counts the calls of [`Kernel::set_bounds`].
     call: u64,
+}
+
+/// What a cgroup is: [`Cgroup`] in C.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Meaning {
+    is: u32,
+    rules: u32,
 }
 
 /// A flow with an entry of its own.
@@ -204,6 +231,10 @@ const MARKED_MOST: usize = 100_000_000;
 impl Kernel {
     /// The most flows with a bound of their own.
     pub const BOUNDS_MOST: usize = layout::LH_BOUNDS_MAX as usize;
+    /// The most [`Options::rules`].
+    pub const RULES_MOST: usize = layout::LH_RULES_MAX as usize;
+    /// The most cgroups that all options together name, those of patterns included.
+    pub const CGROUPS_MOST: usize = layout::CGROUPS_MAX;
 
     /// Loads and attaches the programs of the mode. New connections are adopted from then on.
     ///
@@ -225,12 +256,18 @@ impl Kernel {
             clamp: u32::from(options.mode == Mode::Clamp),
             derive_flags: u32::from(options.derive_flags),
             asleep_ms: u32::try_from(options.asleep.as_millis()).unwrap_or(u32::MAX),
+            rules: bits_of(&options.rules, |_| true)?,
+            rules_of_any_cgroup: bits_of(&options.rules, |rule| rule.cgroup.is_none())?,
+            rules_of_any_user: bits_of(&options.rules, |rule| rule.uid.is_none())?,
+            rules_leave: bits_of(&options.rules, |rule| rule.leave)?,
             ..Settings::default()
         };
         let variant = Variant::of(&kernel);
         drop(kernel);
         if matches!(options.mode, Mode::Control | Mode::Clamp) {
-            let asks = options.only_cgroup.is_some() || !options.excluded_cgroups.is_empty();
+            let asks = options.only_cgroup.is_some()
+                || !options.excluded_cgroups.is_empty()
+                || options.rules.iter().any(|rule| rule.cgroup.is_some());
             if asks && !variant.cgroups_told {
                 let reason = "missing the cgroups of sockets (Linux 5.16), which limiting control to cgroups needs";
                 return Err(Error::Unsupported { mode: options.mode, reason: reason.into() });
@@ -254,6 +291,7 @@ impl Kernel {
             bounds,
             only_cgroup: options.only_cgroup.clone(),
             excluded_cgroups: options.excluded_cgroups.clone(),
+            rules: options.rules.clone(),
             cgroups: BTreeMap::new(),
             told_lost: 0,
             told_changes: 0,
@@ -265,6 +303,12 @@ impl Kernel {
         for key in &leave {
             let map = object::map(&loaded.object, "leave");
             map.update(key, &[1], MapFlags::ANY).map_err(Error::exchange("filling a list of exceptions"))?;
+        }
+        for uid in options.rules.iter().filter_map(|rule| rule.uid) {
+            let rules = bits_of(&options.rules, |rule| rule.uid == Some(uid))?;
+            let map = object::map(&loaded.object, "users");
+            let told = map.update(&uid.to_ne_bytes(), &rules.to_ne_bytes(), MapFlags::ANY);
+            told.map_err(Error::exchange("telling the programs which users matter"))?;
         }
         loaded.follow_cgroups()?;
         loaded.attach(options, variant)?;
@@ -341,21 +385,32 @@ impl Kernel {
         })
     }
 
-    /// Resolves the paths of `only_cgroup` and `excluded_cgroups` again: a restarted service has a new cgroup. If
-    /// `only_cgroup` has none, no socket is controlled.
+    /// Resolves the paths of `only_cgroup`, `excluded_cgroups` and `rules` again: a restarted service has a new cgroup.
+    /// If `only_cgroup` has none, no socket is controlled.
     ///
     /// # Errors
-    /// If the programs' settings cannot be written.
+    /// If there are more than [`Kernel::CGROUPS_MOST`], or the programs' settings cannot be written.
     pub fn follow_cgroups(&mut self) -> Result<Cgroups, Error> {
-        let mut found = BTreeMap::new();
+        let mut found: BTreeMap<CgroupId, Meaning> = BTreeMap::new();
         let mut missing = Vec::new();
-        let excluded = self.excluded_cgroups.iter().map(|path| (path, layout::LH_CGROUP_EXCLUDED as u8));
-        for (path, is) in self.only_cgroup.iter().map(|path| (path, layout::LH_CGROUP_WITHIN as u8)).chain(excluded) {
-            // The inode number of a cgroup's directory is the cgroup's id.
-            match std::fs::metadata(path) {
-                Ok(directory) => *found.entry(directory.ino()).or_default() |= is,
-                Err(_) => missing.push(path.clone()),
+        let roles = self.only_cgroup.iter().map(|path| (path, layout::LH_CGROUP_WITHIN));
+        for (path, is) in roles.chain(self.excluded_cgroups.iter().map(|path| (path, layout::LH_CGROUP_EXCLUDED))) {
+            match id_of(path) {
+                Some(id) => found.entry(id).or_default().is |= is,
+                None => missing.push(path.clone()),
             }
+        }
+        for (rule, pattern) in self.rules.iter().enumerate().filter_map(|(rule, of)| Some((rule, of.cgroup.as_ref()?)))
+        {
+            let ids = ids_like(pattern);
+            if ids.is_empty() {
+                missing.push(pattern.clone());
+            }
+            ids.iter().for_each(|id| found.entry(*id).or_default().rules |= 1 << rule);
+        }
+        if found.len() > Self::CGROUPS_MOST {
+            let reason = format!("{} match, and there is room for {}", found.len(), Self::CGROUPS_MOST);
+            return Err(Error::TooMuch { what: "cgroups", reason });
         }
         let changed = found != self.cgroups;
         let telling = || Error::exchange("telling the programs which cgroups matter");
@@ -364,10 +419,11 @@ impl Kernel {
             map.delete(&id.to_ne_bytes()).map_err(telling())?;
         }
         for (id, is) in found.iter().filter(|(id, is)| self.cgroups.get(id) != Some(is)) {
-            map.update(&id.to_ne_bytes(), &[*is], MapFlags::ANY).map_err(telling())?;
+            let told = Cgroup { is: is.is, rules: is.rules };
+            map.update(&id.to_ne_bytes(), told.as_bytes(), MapFlags::ANY).map_err(telling())?;
         }
-        let within = if self.only_cgroup.is_some() { layout::LH_CGROUP_WITHIN as u8 } else { 0 };
-        let asked = u32::from(found.values().fold(within, |all, is| all | is));
+        let within = if self.only_cgroup.is_some() { layout::LH_CGROUP_WITHIN } else { 0 };
+        let asked = found.values().fold(within, |all, cgroup| all | cgroup.is);
         if asked != self.bounds.control.cgroups {
             self.bounds.control.cgroups = asked;
             object::write(&object::map(&self.object, ".data.control"), &self.bounds.control).map_err(telling())?;
@@ -641,7 +697,7 @@ fn read(link: &Link, expected: usize) -> std::io::Result<Vec<SocketSample>> {
 }
 
 /// The kernel has not taken these entries: the next call writes them again.
-fn forget(own: &mut HashMap<Cookie, Own>, entries: &[(Cookie, Bound)]) {
+fn forget(own: &mut FxHashMap<Cookie, Own>, entries: &[(Cookie, Bound)]) {
     for (cookie, _) in entries {
         if let Some(entry) = own.get_mut(cookie) {
             entry.bound = None;
@@ -699,6 +755,34 @@ fn leave_keys(names: &[String]) -> Result<Vec<Vec<u8>>, Error> {
         padded.ok_or_else(|| Error::TooMuch { what: "leave", reason: format!("{name:?} is longer than 15 letters") })
     };
     names.iter().map(key).collect()
+}
+
+/// The bits of these rules.
+fn bits_of(rules: &[Rule], which: impl Fn(&Rule) -> bool) -> Result<u32, Error> {
+    if rules.len() > Kernel::RULES_MOST {
+        return Err(Error::TooMuch { what: "rules", reason: format!("at most {}", Kernel::RULES_MOST) });
+    }
+    Ok(rules.iter().enumerate().filter(|(_, rule)| which(rule)).fold(0, |bits, (index, _)| bits | 1 << index))
+}
+
+/// The id of a cgroup: the inode number of its directory. `None`: there is no such directory.
+fn id_of(path: &Path) -> Option<CgroupId> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir).map(|directory| directory.ino())
+}
+
+/// How many cgroups match a rule's pattern ([`Rule::cgroup`]) now.
+pub fn cgroups_like(pattern: &Path) -> usize {
+    ids_like(pattern).len()
+}
+
+fn ids_like(pattern: &Path) -> Vec<CgroupId> {
+    let Some(root) = probe::cgroup2_root() else { return Vec::new() };
+    let pattern = match pattern.starts_with(&root) {
+        true => pattern.to_owned(),
+        false => root.join(pattern.strip_prefix("/").unwrap_or(pattern)),
+    };
+    let paths = pattern.to_str().and_then(|pattern| glob::glob(pattern).ok());
+    paths.into_iter().flatten().flatten().filter_map(|path| id_of(&path)).collect()
 }
 
 pub(crate) fn open_cgroup(path: &PathBuf) -> Result<File, Error> {

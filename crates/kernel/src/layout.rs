@@ -9,9 +9,9 @@ mod bindings {
 
 pub(crate) use bindings::{
     LH_ABOUT_MAGIC, LH_BOUNDS_MAX, LH_CGROUP_EXCLUDED, LH_CGROUP_WITHIN, LH_LEAVE_MAX, LH_NAME_LENGTH,
-    LH_PERMIT_PORT_BITS, LH_PERMITS_MAX, LH_VERSION_LENGTH, lh_about as About, lh_claim as Claimed,
-    lh_claims as Claims, lh_control as Control, lh_counters as Counts, lh_endpoints as Endpoints, lh_flow as Flow,
-    lh_flow_record as FlowRecord, lh_heard_counters as HeardCounts, lh_law_counters as LawCounts,
+    LH_PERMIT_PORT_BITS, LH_PERMITS_MAX, LH_RULES_MAX, LH_VERSION_LENGTH, lh_about as About, lh_cgroup as Cgroup,
+    lh_claim as Claimed, lh_claims as Claims, lh_control as Control, lh_counters as Counts, lh_endpoints as Endpoints,
+    lh_flow as Flow, lh_flow_record as FlowRecord, lh_heard_counters as HeardCounts, lh_law_counters as LawCounts,
     lh_permit_key as PermitKey, lh_report_settings as ReportSettings, lh_reporter_counters as ReportCounts,
     lh_sample as Record, lh_settings as Settings, lh_state_change as Change, tcp_congestion_ops as ControlOps,
 };
@@ -22,8 +22,10 @@ use zerocopy::{FromBytes, IntoBytes};
 /// A congestion control's name in the kernel, zero-padded.
 pub(crate) type Name = [c_char; LH_NAME_LENGTH as usize];
 
-/// The most excluded cgroups: the map holds these and the one that control is limited to.
-pub(crate) const EXCLUDED_CGROUPS_MAX: usize = bindings::LH_CGROUPS_MAX as usize - 1;
+/// The most cgroups that the loader names.
+pub(crate) const CGROUPS_MAX: usize = bindings::LH_CGROUPS_MAX as usize;
+/// The most excluded cgroups.
+pub(crate) const EXCLUDED_CGROUPS_MAX: usize = 256;
 
 impl About {
     /// Whether the structs are as long as ours.

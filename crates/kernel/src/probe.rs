@@ -310,6 +310,11 @@ pub fn sees_cgroups() -> bool {
     cgroup2_root().is_some()
 }
 
+/// Whether this kernel tells the cgroup of a socket (since Linux 5.16): what limits and rules by cgroup need.
+pub fn tells_cgroups() -> bool {
+    Btf::from_vmlinux().is_ok_and(|kernel| Variant::of(&kernel).cgroups_told)
+}
+
 /// Where file systems of this type are mounted.
 pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();

@@ -88,6 +88,8 @@ pub struct SocketSample {
     pub bound: Option<Bound>,
     /// When the lease of that bound ends, on `CLOCK_MONOTONIC`.
     pub bound_until: Option<Time>,
+    /// The index of the rule that fits it, in [`Options::rules`](crate::Options::rules).
+    pub rule: Option<usize>,
 }
 
 /// A change of a socket's congestion state.
@@ -193,6 +195,7 @@ fn sample(record: Record, congestion_control: Arc<str>) -> SocketSample {
         receive_rtt: (record.receive_rtt_us != 0).then(|| Span::from_micros(record.receive_rtt_us.into())),
         bound: bounded.then_some(bound),
         bound_until: bounded.then(|| Time::from_nanos(record.bound_expires_ns)),
+        rule: (record.rule != 0).then(|| record.rule.trailing_zeros() as usize),
     }
 }
 

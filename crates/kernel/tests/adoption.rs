@@ -3,7 +3,7 @@
 
 mod support;
 
-use lasthop_kernel::Mode;
+use lasthop_kernel::{Kernel, Mode, Options, Rule};
 use std::fs;
 use std::path::PathBuf;
 use support::{A4, A6, B4, B6, Flow, Net, control, load, load_with, set_control};
@@ -177,16 +177,26 @@ fn a_control_that_an_application_chooses_after_us_is_left() {
 fn a_connection_of_another_process() {
     let Some(group) = std::env::var_os("LASTHOP_TEST_CGROUP") else { return };
     fs::write(PathBuf::from(group).join("cgroup.procs"), std::process::id().to_string()).expect("moving there");
+    if let Some(uid) = std::env::var_os("LASTHOP_TEST_UID") {
+        let uid = uid.to_str().and_then(|uid| uid.parse().ok()).expect("a number");
+        nix::unistd::setuid(nix::unistd::Uid::from_raw(uid)).expect("root may");
+    }
     let socket = std::net::TcpStream::connect((B4, 4000)).expect("a connection");
     println!("\ncontrol {}", control(&socket));
 }
 
 /// The control of a connection that another process makes in this cgroup.
 fn control_within(net: &Net, group: &std::path::Path) -> String {
+    control_of(net, group, 0)
+}
+
+/// The same for a process of this user.
+fn control_of(net: &Net, group: &std::path::Path, uid: u32) -> String {
     net.a.run(|| {
         let mut command = std::process::Command::new(std::env::current_exe().expect("our own file"));
         command.args(["--exact", "a_connection_of_another_process", "--ignored", "--nocapture"]);
-        let output = command.env("LASTHOP_TEST_CGROUP", group).output().expect("another process");
+        command.env("LASTHOP_TEST_CGROUP", group).env("LASTHOP_TEST_UID", uid.to_string());
+        let output = command.output().expect("another process");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         text.lines().find_map(|line| line.strip_prefix("control ")).expect("its control").to_owned()
@@ -274,6 +284,67 @@ fn control_is_limited_to_a_cgroup_at_connect_and_in_each_walk() {
     assert_eq!(control_within(&net, &group.path.join("below")), kernel.name());
     assert_eq!(control_within(&net, &group.root), default);
     kernel.release().expect("a walk");
+}
+
+#[test]
+fn the_first_rule_that_fits_by_cgroup_and_user_decides() {
+    needs_root!();
+    for mode in [Mode::Control, Mode::Clamp] {
+        let net = Net::direct();
+        let group = Cgroup::new("rule");
+        let name = group.path.file_name().expect("it has one").to_str().expect("ours").to_owned();
+        let rule = |cgroup: Option<String>, uid, leave| Rule { cgroup: cgroup.map(PathBuf::from), uid, leave };
+        let rules = vec![
+            rule(Some(format!("/{name}/*")), Some(1001), false),
+            rule(Some(format!("/{}*", &name[..name.len() - 1])), None, true),
+            rule(None, Some(1002), true),
+            rule(None, Some(1001), false),
+        ];
+        let rules_of_net = rules.clone();
+        let mut kernel = load_with(&net, mode, |options| options.rules = rules_of_net);
+        let _listener = listener(&net);
+        let (ours, default) = (kernel.name().to_owned(), net.a.default_control());
+        let is_adopted = |kernel: &Kernel, group: &std::path::Path, uid| {
+            let before = kernel.counters().adopted_at_connect;
+            let control = control_of(&net, group, uid);
+            let adopted = kernel.counters().adopted_at_connect > before;
+            assert_eq!(control, if adopted && mode == Mode::Control { ours.clone() } else { default.clone() });
+            adopted
+        };
+        let below = group.path.join("below");
+        for (place, uid, governed) in [
+            (&below, 1001, true),       // the first rule, though the second one fits too
+            (&below, 1000, false),      // the second
+            (&group.path, 1001, false), // not below it, so the second
+            (&group.root, 1002, false), // the third
+            (&group.root, 1001, true),  // the last
+            (&group.root, 1000, true),  // none
+        ] {
+            assert_eq!(is_adopted(&kernel, place, uid), governed, "{} as {uid}, {mode:?}", place.display());
+        }
+        kernel.release().expect("a walk");
+    }
+}
+
+#[test]
+fn a_sample_names_its_rule_and_a_user_s_open_sockets_are_left_by_a_walk() {
+    needs_root!();
+    let net = Net::direct();
+    // Of root, whose number is 0.
+    let flow = Flow::idle(&net.a, &net.b, B4);
+    let default = net.a.default_control();
+    let of = |uid, leave| Rule { uid: Some(uid), leave, ..Rule::default() };
+    let mut kernel = load_with(&net, Mode::Control, |options| options.rules = vec![of(7, true), of(0, false)]);
+    assert_eq!(kernel.adopt().expect("a walk").adopted, 1);
+    assert_eq!(kernel.sample().expect("a walk")[0].rule, Some(1));
+    assert_eq!(kernel.observe().expect("a walk").sockets[0].rule, Some(1));
+    kernel.release().expect("a walk");
+    let mut kernel = load_with(&net, Mode::Control, |options| options.rules = vec![of(0, true)]);
+    assert_eq!(kernel.adopt().expect("a walk").adopted, 0);
+    assert_eq!((kernel.sample().expect("a walk")[0].rule, flow.control()), (Some(0), default));
+    let too_many = vec![of(1, true); Kernel::RULES_MOST + 1];
+    let options = Options { rules: too_many, ..Options::new(1, Mode::Observe).expect("cgroup2") };
+    assert!(Kernel::load(&options).is_err());
 }
 
 /// connect(2) with AF_UNSPEC: the socket is as new, but for what was set on it.

@@ -315,7 +315,7 @@ fn complete(
         };
         let empty = match child.presence {
             Presence::Always => true,
-            Presence::IfGiven | Presence::Required => false,
+            Presence::IfGiven | Presence::Any | Presence::Required => false,
             Presence::Unless(other) => !given.contains_key(other) && !whole.contains_key(other),
             Presence::With(key, word) => whole.get(key).and_then(Value::as_str) == Some(word),
         };
@@ -325,7 +325,9 @@ fn complete(
                 let blocks = blocks.into_iter().enumerate().map(|(index, block)| one(block, &here.index(index)));
                 Value::Array(blocks.collect::<Result<_, _>>()?)
             }
-            (Some(Value::Array(_)), true) if child.presence == Presence::Always => Value::Array(Vec::new()),
+            (Some(Value::Array(_)), true) if matches!(child.presence, Presence::Always | Presence::Any) => {
+                Value::Array(Vec::new())
+            }
             (Some(Value::Array(_)), true) => return Err(none(source, child, &here)),
             (Some(_), true) => return Err(wrong_shape(source, &here, true)),
             (None, _) if child.presence == Presence::Required => return Err(none(source, child, &here)),

@@ -19,7 +19,7 @@ impl Section {
             let inside = child.section.schema();
             let mut schema = match (child.repeated, child.presence) {
                 (false, _) => inside,
-                (true, Presence::Always) => json!({"type": "array", "items": inside}),
+                (true, Presence::Always | Presence::Any) => json!({"type": "array", "items": inside}),
                 (true, _) => json!({"type": "array", "items": inside, "minItems": 1}),
             };
             schema["description"] = json!(child.meaning);

@@ -56,8 +56,10 @@ pub struct Child {
 pub enum Presence {
     /// Always: without it, all its keys have their defaults. Of several, one; an empty list is none.
     Always,
-    /// If it is given.
+    /// If it is given; of several, at least one.
     IfGiven,
+    /// Any number of several, and none if it is not given.
+    Any,
     /// It is mandatory; of several, at least one.
     Required,
     /// Unless the sibling table of this name is given; then it is refused.

@@ -4,28 +4,33 @@
 //! An idle connection gets the limit of a busy one. It sends nothing now, and if it starts again before the next tick
 //! it is already limited.
 
-use super::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Reason, Trigger};
+use super::{Decision, Enabled, FlowDecision, FlowId, FlowMap, FlowObservation, Observation, Reason, Trigger};
 use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_units::{Rate, Time};
-use std::collections::BTreeMap;
 
 /// Since when each connection is under control.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Since(BTreeMap<FlowId, Time>);
+pub(super) struct Since {
+    /// With the latest tick that had the connection.
+    flows: FlowMap<(Time, u64)>,
+    ticks: u64,
+}
 
 impl Since {
     /// Adds the new connections of this tick, and forgets closed ones.
     pub(super) fn meet(&mut self, observation: &Observation<'_>) {
-        let known = std::mem::take(&mut self.0);
+        self.ticks += 1;
         for flow in observation.flows {
-            let since = known.get(&flow.id).copied().unwrap_or(observation.now);
-            self.0.insert(flow.id, since);
+            self.flows.entry(flow.id).or_insert((observation.now, 0)).1 = self.ticks;
+        }
+        if self.flows.len() > observation.flows.len() {
+            self.flows.retain(|_, (_, seen)| *seen == self.ticks);
         }
     }
 
     /// How a known connection came under control.
     pub(super) fn enabled(&self, id: FlowId) -> Option<Enabled> {
-        self.0.get(&id).map(|at| Enabled { at: *at, by: Trigger::Always })
+        self.flows.get(&id).map(|(at, _)| Enabled { at: *at, by: Trigger::Always })
     }
 }
 

@@ -10,10 +10,13 @@
 //! [`Governor::on_applied`].
 
 use crate::activity::{Activity, ActivitySample, Reception, ReceptionSample};
-use crate::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyState, Trigger};
-use lasthop_laws::bound::Bound;
+use crate::{
+    Decision, Enabled, FlowDecision, FlowId, FlowMap, FlowObservation, Observation, Policy, PolicyState, Reason,
+    Trigger,
+};
+use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_peers::{Neighbourhood, Report};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
 /// One connection in the state of the host's TCP.
@@ -44,6 +47,17 @@ pub struct FlowSample {
     pub receive_rtt: Option<Span>,
     /// Whether its window can be bounded: TCP applies our bounds to it.
     pub controllable: bool,
+    /// What a rule of the host allows it, whatever the policy decides; `None`: there is none for it.
+    pub limit: Option<Limit>,
+}
+
+/// A limit that connections share: it is split over the busy ones among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The index of the rule, whose connections share it.
+    pub rule: usize,
+    /// What their pacing rates may be together; each gets [`LEAST_PACING_RATE`] or more.
+    pub rate: Rate,
 }
 
 /// The outcome of one tick.
@@ -95,7 +109,7 @@ pub struct Counts {
 pub struct Governor {
     policy: Box<dyn Policy + Send>,
     applies: bool,
-    flows: BTreeMap<FlowId, Flow>,
+    flows: FlowMap<Flow>,
     /// Counts the calls of [`Governor::observe`].
     observed: u64,
     counts: Counts,
@@ -120,13 +134,14 @@ impl Governor {
     /// Runs `policy` at each tick. If `applies` is false its decisions are advice, which TCP does not get and peers do
     /// not hear.
     pub fn new(policy: Box<dyn Policy + Send>, applies: bool) -> Self {
-        Self { policy, applies, flows: BTreeMap::new(), observed: 0, counts: Counts::default() }
+        Self { policy, applies, flows: FlowMap::default(), observed: 0, counts: Counts::default() }
     }
 
     /// Continues with another policy, or with the same one without its state. Bounds that TCP has are renewed or
     /// removed at the next tick.
     pub fn restart(&mut self, policy: Box<dyn Policy + Send>, applies: bool) {
         (self.policy, self.applies) = (policy, applies);
+        #[allow(clippy::iter_over_hash_type, reason = "each by itself: their order does not matter")]
         for flow in self.flows.values_mut() {
             flow.enabled = false;
         }
@@ -172,8 +187,9 @@ impl Governor {
         observations: Vec<FlowObservation>,
         peers: &Neighbourhood,
     ) -> Turn {
-        let Decision { flows: decisions, new_flows } =
+        let Decision { flows: mut decisions, new_flows } =
             self.policy.on_tick(&Observation { now, flows: &observations, peers });
+        limit(samples, &observations, &mut decisions);
         self.counts.terminals_max = self.counts.terminals_max.max(peers.terminals());
 
         let mut turn = Turn { new_flows: new_flows.filter(|_| self.applies), ..Turn::default() };
@@ -186,6 +202,7 @@ impl Governor {
                 }
                 !is_gone
             });
+            turn.bounds.sort_unstable_by_key(|(id, _)| *id);
         }
         let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
         let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));
@@ -266,6 +283,27 @@ impl FlowSample {
             receive_rtt,
             min_receive_rtt: flow.min_receive_rtt,
             receiving,
+        }
+    }
+}
+
+/// Holds the decisions to the limits of rules.
+fn limit(samples: &[FlowSample], observations: &[FlowObservation], decisions: &mut [FlowDecision]) {
+    let mut busy: BTreeMap<usize, u32> = BTreeMap::new();
+    for (sample, seen) in samples.iter().zip(observations) {
+        if let (Some(limit), true) = (sample.limit, seen.busy) {
+            *busy.entry(limit.rule).or_default() += 1;
+        }
+    }
+    for ((sample, seen), decided) in samples.iter().zip(observations).zip(decisions) {
+        let Some(Limit { rule, rate }) = sample.limit else { continue };
+        // An idle one may begin before the next tick.
+        let busy_flows = busy.get(&rule).map_or(0, |busy| *busy) + u32::from(!seen.busy);
+        let each = Rate::from_bps(rate.as_bps() / u64::from(busy_flows)).max(LEAST_PACING_RATE);
+        let bound = decided.bound.unwrap_or_default();
+        if bound.max_pacing_rate == Rate::ZERO || bound.max_pacing_rate > each {
+            decided.bound = Some(Bound { max_pacing_rate: each, ..bound });
+            decided.reason = Reason::Rule { rule: rule + 1, rate, busy_flows };
         }
     }
 }
@@ -374,6 +412,34 @@ mod tests {
             []
         );
         assert_eq!(governor.counts().bounds_changed, 2);
+    }
+
+    #[test]
+    fn the_limit_of_a_rule_is_split_over_its_busy_connections_and_the_tighter_of_it_and_the_policy_holds() {
+        let mut governor = governor(PolicyName::None, true);
+        let limited = |id, tick, rule| {
+            let limit = Some(Limit { rule, rate: Rate::from_mbps(6.0) });
+            FlowSample { limit, ..sample(id, tick, 100) }
+        };
+        let idle = FlowSample { in_flight_segments: 0, acked: Bytes::ZERO, ..limited(4, 0, 0) };
+        let samples = [limited(1, 1, 0), limited(2, 1, 0), limited(3, 1, 1), idle, sample(5, 1, 100)];
+        let turn = governor.on_tick(at(1), &samples, &Neighbourhood::alone());
+        // 6 / 2 each; the other rule's alone; 6 / 3 if the idle one begins.
+        let paces: Vec<_> = turn.bounds.iter().map(|(id, bound)| (id.0, bound.expect("one").max_pacing_rate)).collect();
+        assert_eq!(paces, [(1, 3.0), (2, 3.0), (3, 6.0), (4, 2.0)].map(|(id, mbps)| (id, Rate::from_mbps(mbps))));
+        assert_eq!(turn.flows[0].decided.reason.to_string(), "rule 1: 6 Mb/s over 2 connections");
+        assert_eq!(turn.report.controlling, false);
+        governor.on_applied(&turn);
+        // A rule that goes leaves nothing behind.
+        let free = [1, 2, 3, 4, 5].map(|id| sample(id, 2, 100));
+        let turn = governor.on_tick(at(2), &free, &Neighbourhood::alone());
+        assert_eq!(turn.bounds, [1, 2, 3, 4].map(|id| (FlowId(id), None)));
+
+        let settings = PolicySettings { bound_pacing_mbps: Some(1.0), ..settings(PolicyName::Fixed) };
+        let mut governor = Governor::new(settings.build(), true);
+        let turn = governor.on_tick(at(1), &[limited(1, 1, 0)], &Neighbourhood::alone());
+        let bound = Bound { max_pacing_rate: Rate::from_mbps(1.0), ..Bound::at_most(64) };
+        assert_eq!(turn.bounds, [(FlowId(1), Some(bound))]);
     }
 
     #[test]

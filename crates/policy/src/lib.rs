@@ -123,6 +123,9 @@ pub struct PolicyState {
     pub harmed: bool,
 }
 
+/// What is kept of connections: a map that is fast for their numbers, which the kernel counts up.
+pub(crate) type FlowMap<V> = rustc_hash::FxHashMap<FlowId, V>;
+
 /// Identifies a connection of this host. Never reused for another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);

@@ -21,6 +21,15 @@ pub enum Reason {
         /// The host's upper limit of what it lets others send to it; 0: no limit.
         receive_segments: u32,
     },
+    /// A rule of the host: so much for its connections together.
+    Rule {
+        /// Its number in the configuration, from 1.
+        rule: usize,
+        /// Of the pacing rates of all of them.
+        rate: Rate,
+        /// The number of connections over which it is split.
+        busy_flows: u32,
+    },
     /// The RTT of the connection is not known yet.
     NoRtt,
     /// The window for this number of terminals, split over the host's busy connections.
@@ -133,6 +142,7 @@ impl Reason {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::NoPolicy => "no-policy",
+            Self::Rule { .. } => "rule",
             Self::Budget { .. } => "budget",
             Self::Count { .. } => "count",
             Self::QueueShare { .. } => "queue-share",
@@ -165,6 +175,9 @@ impl fmt::Display for Reason {
                 }
                 write!(f, " over {}", many(busy_flows, "connection"))?;
                 if receive_segments > 0 { write!(f, ", and {receive_segments} received") } else { Ok(()) }
+            }
+            Self::Rule { rule, rate, busy_flows } => {
+                write!(f, "rule {rule}: {rate} over {}", many(busy_flows, "connection"))
             }
             Self::NoRtt => f.write_str("no RTT has been measured yet"),
             Self::Count { terminals, bound_segments, busy_flows } => write!(

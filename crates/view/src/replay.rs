@@ -122,6 +122,7 @@ impl Replay {
             connections: count(tick.flows.len()),
             asleep: 0,
             bounds_left_out: 0,
+            rules: Vec::new(),
             busy: count(tick.flows.iter().filter(|flow| flow.busy).count()),
             control_since_s: enabled_at.map(|since| tick.t_ns.saturating_sub(since) as f64 / 1e9),
             reason: tick.flows.iter().find(|flow| flow.busy).map(|flow| flow.reason.clone()),

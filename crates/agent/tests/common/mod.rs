@@ -283,6 +283,7 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         interface_index: 1,
         bound: None,
         bound_until: None,
+        rule: None,
         delivery_rate: None,
         pacing_rate: None,
         mss: Bytes::new(1448),

@@ -11,7 +11,8 @@
 enum {
 	LH_NAME_LENGTH = 16, /* TCP_CA_NAME_MAX: zero-padded */
 	LH_BOUNDS_MAX = 65536, /* flows with a bound of their own */
-	LH_CGROUPS_MAX = 257, /* 256 excluded ones, and the one that control is limited to */
+	LH_CGROUPS_MAX = 2048, /* that the loader names, those of patterns among them */
+	LH_RULES_MAX = 32,
 	LH_LEAVE_MAX = 64,
 	LH_CGROUP_DEPTH_MAX = 32, /* levels of the hierarchy searched for a cgroup that the loader has named */
 	LH_EVENTS_BYTES = 262144,
@@ -29,12 +30,23 @@ struct lh_settings {
 	__u32 owner_pidns;
 	__u32 asleep_ms; /* a socket that is idle for longer is only counted by the walks that observe; 0: none is */
 	char name[LH_NAME_LENGTH]; /* of our control */
+	/* Rules, a bit for each, the first in the lowest; 0: there are none. A socket's rule is the first that fits. */
+	__u32 rules;
+	__u32 rules_of_any_cgroup; /* of these rules, those that name no cgroup */
+	__u32 rules_of_any_user; /* likewise */
+	__u32 rules_leave; /* those whose sockets are left alone */
 };
 
-/* The role of a cgroup in the map `cgroups`, with all below it. In lh_control: the roles that occur. */
+/* The role of a cgroup, with all below it. In lh_control: the roles that occur. */
 enum {
 	LH_CGROUP_WITHIN = 1, /* control is limited to it */
 	LH_CGROUP_EXCLUDED = 2, /* left alone */
+};
+
+/* A cgroup in the map `cgroups`: what it means for the sockets in it and below. */
+struct lh_cgroup {
+	__u32 is; /* LH_CGROUP_* */
+	__u32 rules; /* those that name it */
 };
 
 /*
@@ -103,7 +115,7 @@ struct lh_sample {
 	__u32 controlled; /* 1: by this loader */
 	__u32 interface_index;
 	__u32 newest_rtt_us; /* RTT of the newest segment acknowledged; 0: no sample yet */
-	__u32 reserved; /* 0 */
+	__u32 rule; /* the bit of the rule that fits it; 0: none does */
 };
 
 /* A change of the congestion state, as written to the ring. */

@@ -210,6 +210,10 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup;
 };
 
+typedef struct {
+	__u32 val;
+} kuid_t;
+
 struct sock {
 	struct sock_common __sk_common;
 	int sk_rx_dst_ifindex; /* since 5.17 */
@@ -217,6 +221,7 @@ struct sock {
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
+	kuid_t sk_uid;
 	struct sock_cgroup_data sk_cgrp_data;
 };
 

@@ -21,14 +21,23 @@ struct {
 	__type(value, struct lh_bound);
 } bounds SEC(".maps");
 
-/* Cgroups that matter, by id: LH_CGROUP_*. The loader updates them, because a recreated cgroup has another id. */
+/* Cgroups that matter, by id. The loader updates them, because a recreated cgroup has another id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, LH_CGROUPS_MAX);
 	__type(key, __u64);
-	__type(value, __u8);
+	__type(value, struct lh_cgroup);
 } cgroups SEC(".maps");
+
+/* Users that rules name, by uid: those rules. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LH_RULES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} users SEC(".maps");
 
 /* Congestion controls not to replace, by zero-padded name. */
 struct lh_name {

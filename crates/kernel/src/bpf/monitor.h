@@ -14,6 +14,14 @@ static __always_inline bool asleep(struct tcp_sock *tp)
 	return idle_us > settings.asleep_ms * 1000LL;
 }
 
+/* As interface_of() (interface.h), without a helper for each step: the verifier knows the socket of an iterator. */
+static __always_inline __u32 interface_of_known(struct sock *sk)
+{
+	struct dst_entry *dst = sk->sk_dst_cache;
+
+	return dst && dst->obsolete <= 0 ? dst->dev->ifindex : interface_of(sk);
+}
+
 /*
  * Writes the record of a socket, if that is on our interface; `bounds_too`: with its bound. The record is built on the
  * stack (at most 512 bytes) and written as a whole. If the sequence's buffer is full, the kernel visits the socket again
@@ -30,7 +38,7 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, bool
 	__s64 idle_us = now_ns / 1000 - tp->tcp_mstamp;
 	__s32 unsent = tp->write_seq - tp->snd_nxt;
 
-	record.interface_index = interface_of(sk);
+	record.interface_index = interface_of_known(sk);
 	if (record.interface_index != settings.interface_index || to_loopback(sk))
 		return;
 	if (idle_us < 0)
@@ -67,12 +75,13 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, bool
 	record.segments_out_of_order = tp->rcv_ooopack;
 	record.receive_rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
 	record.idle_us = idle_us;
+	record.rule = rule_of(sk);
 
 	name_of(tp->inet_conn.icsk_ca_ops, &name);
 	__builtin_memcpy(record.control, name.text, sizeof(record.control));
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (storage)
-		record.controlled = controlled(tp);
+		record.controlled = settings.clamp || our_name(&name); /* controlled() */
 	if (bounds_too && record.controlled) {
 		bound_of(record.cookie, &bound);
 		if (lh_bound_holds(&bound, now_ns)) {
@@ -109,14 +118,14 @@ int look_at_all(struct bpf_iter__tcp *ctx)
 {
 	struct tcp_sock *tp = sending_socket(ctx->sk_common);
 
-	if (!tp || !on_our_interface(SK(tp)))
+	if (!tp)
 		return 0;
 	if (!settings.clamp && !settings.name[0])
 		mark(tp);
-	if (asleep(tp))
-		count(&counters.walk_asleep);
-	else
+	if (!asleep(tp))
 		tell(ctx->meta->seq, tp, false);
+	else if (on_our_interface(SK(tp)))
+		count(&counters.walk_asleep);
 	return 0;
 }
 

@@ -9,32 +9,59 @@
 #include "interface.h"
 
 /*
- * Whether a socket's cgroup allows control: below the one that control is limited to, and not below an excluded one.
- * `self` is the first member of struct cgroup, so a css is its cgroup.
+ * What a socket's cgroup and those above it are: that of the process that made it. `self` is the first member of struct
+ * cgroup, so a css is its cgroup.
  */
-static __always_inline bool in_our_cgroups(struct sock *sk)
+static __always_inline struct lh_cgroup cgroup_of(struct sock *sk)
 {
-	__u32 asked = control.cgroups;
-	bool within = !(asked & LH_CGROUP_WITHIN);
+	struct lh_cgroup all = {};
+	const struct lh_cgroup *named;
 	struct cgroup *cgroup;
-	const __u8 *named;
 	__u64 id;
 
-	if (!asked)
-		return true;
 	if (!bpf_core_field_exists(struct sock_cgroup_data, cgroup))
-		return false; /* before 5.16, where the loader refuses cgroups */
+		return all; /* before 5.16, where the loader refuses cgroups */
 	cgroup = BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
 	for (int level = 0; level < LH_CGROUP_DEPTH_MAX && cgroup; level++) {
 		id = BPF_CORE_READ(cgroup, kn, id);
 		named = bpf_map_lookup_elem(&cgroups, &id);
-		if (named && *named & LH_CGROUP_EXCLUDED)
-			return false;
-		if (named && *named & LH_CGROUP_WITHIN)
-			within = true;
+		if (named) {
+			all.is |= named->is;
+			all.rules |= named->rules;
+		}
 		cgroup = (struct cgroup *)BPF_CORE_READ(cgroup, self.parent);
 	}
-	return within;
+	return all;
+}
+
+/* Whether a socket's cgroup allows control: below the one that control is limited to, and not below an excluded one. */
+static __always_inline bool in_our_cgroups(struct sock *sk)
+{
+	__u32 asked = control.cgroups, is;
+
+	if (!asked)
+		return true;
+	is = cgroup_of(sk).is;
+	return !(is & LH_CGROUP_EXCLUDED) && (is & LH_CGROUP_WITHIN || !(asked & LH_CGROUP_WITHIN));
+}
+
+/*
+ * The bit of the first rule that fits a socket; 0: none does. A socket's user is who made it, or accepted it: until then
+ * a connection has its listener's.
+ */
+static __always_inline __u32 rule_of(struct sock *sk)
+{
+	__u32 fit, uid;
+	const __u32 *named;
+
+	if (!settings.rules)
+		return 0;
+	uid = BPF_CORE_READ(sk, sk_uid.val);
+	named = bpf_map_lookup_elem(&users, &uid);
+	fit = settings.rules_of_any_user | (named ? *named : 0);
+	if (fit & ~settings.rules_of_any_cgroup)
+		fit &= settings.rules_of_any_cgroup | cgroup_of(sk).rules;
+	return fit & -fit;
 }
 
 static __always_inline bool on_our_interface(struct sock *sk)
@@ -44,7 +71,7 @@ static __always_inline bool on_our_interface(struct sock *sk)
 
 static __always_inline bool managed(struct sock *sk)
 {
-	return on_our_interface(sk) && in_our_cgroups(sk);
+	return on_our_interface(sk) && in_our_cgroups(sk) && !(rule_of(sk) & settings.rules_leave);
 }
 
 /* The name of a control, zero-padded, without the kernel's bytes after its end. */

@@ -1,8 +1,7 @@
 //! What a host sees of itself: which connections are bulk, what it delivers, and how far round trips have risen.
 
-use crate::{Ablation, FlowId, FlowObservation, Observation};
+use crate::{Ablation, FlowId, FlowMap, FlowObservation, Observation};
 use lasthop_units::{Bytes, Rate, Span, Time};
-use std::collections::BTreeMap;
 
 /// How fast means over the ticks forget, in s: four ticks, so that a burst or a pause of a second is neither bulk nor
 /// the end of it.
@@ -25,7 +24,7 @@ const STALE: Span = Span::from_secs(2);
 pub(super) struct Own {
     /// For ablations.
     leave_out: Option<Ablation>,
-    flows: BTreeMap<FlowId, Flow>,
+    flows: FlowMap<Flow>,
     last: Option<Time>,
     delivered: Rate,
 }
@@ -86,6 +85,7 @@ impl Own {
         // A host that hung for minutes has not been idle for minutes.
         let elapsed = since.clamp(Span::from_millis(50), Span::from_secs(2));
         let before = std::mem::take(&mut self.flows);
+        self.flows.reserve(seen.flows.len());
         let mut got = Bytes::ZERO;
         let mut round_trips = Vec::new();
         for flow in seen.flows {
