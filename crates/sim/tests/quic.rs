@@ -9,7 +9,7 @@ fn try_run(text: &str, overrides: &[&str]) -> Result<(RunResult, Series), SimErr
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
     let scenario = Scenario::from_toml("quic.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {} };
+    let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {}, on_sample: None };
     lasthop_sim::run(&scenario, &options).map(|outcome| outcome.expect("the run was not stopped"))
 }
 

@@ -95,7 +95,7 @@ impl Application {
                 // The same over another transport.
                 TrafficKind::Quic { transfer: None, .. } => TrafficKind::Bulk { transfer: None },
                 TrafficKind::Quic { transfer: Some(transfer), off, .. } => {
-                    TrafficKind::Transfers { transfer, off, request: None }
+                    TrafficKind::Transfers { transfer, sigma: 0.0, off, request: None }
                 }
                 kind => kind,
             },
