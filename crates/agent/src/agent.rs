@@ -325,14 +325,19 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Undoes the changes to TCP, then loads the programs again. `None` if that fails.
-    fn load(&mut self) -> Result<()> {
-        self.tcp = None; // undo on the old interface before loading on the new one
+    /// Undoes the changes to TCP.
+    fn unload(&mut self) {
+        self.tcp = None;
         if let Some(last_link) = &mut self.last_link {
             last_link.detach();
         }
         self.governor.forget_flows();
         self.seen = None;
+    }
+
+    /// Undoes the changes to TCP, then loads the programs again. `None` if that fails.
+    fn load(&mut self) -> Result<()> {
+        self.unload(); // on the old interface, before loading on the new one
         let Loaded { tcp, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config))?;
         self.tcp = Some(tcp);
         if let Some(last_link) = &mut self.last_link {
@@ -373,7 +378,10 @@ impl<'a> Agent<'a> {
         let reloads = wanted_mode(&self.config) != wanted_mode(&new)
             || changes.touch(&["cgroup", "excluded_cgroups", "leave", "rules"]);
         let old = std::mem::replace(&mut self.config, new);
-        if reloads && let Err(error) = self.load() {
+        let found = Interface::find(self.config.interface.as_deref());
+        if reloads && found.as_ref().is_none_or(|found| found.index != self.interface.index) {
+            self.unload(); // `refresh` loads the programs once there is an interface
+        } else if reloads && let Err(error) = self.load() {
             self.config = old;
             self.reload(now);
             return Err(error);
@@ -390,11 +398,12 @@ impl<'a> Agent<'a> {
             list(&changes.at_restart)
         );
         self.hearing.be_silent(self.config.mode == Mode::Observe);
-        let found = Interface::find(self.config.interface.as_deref());
         self.hearing.refresh(now, found.as_ref());
         self.follow_group(now);
         if reloads {
-            self.say_ready();
+            if self.tcp.is_some() {
+                self.say_ready();
+            }
         } else if changes.touch(&["policy", "beacon"]) {
             self.begin_policy_anew();
             self.say_ready();
