@@ -1,34 +1,31 @@
 //! One tick: observe, decide, apply, record.
 
+mod following;
+mod telling;
+
 use crate::clock;
 use crate::config::{Config, Mode};
 use crate::error::{Doing, Error, Result};
-use crate::event_loop::Read;
-use crate::group::group;
 use crate::hearing::Hearing;
 use crate::host_tcp::{HostTcp, Loaded, Loader, SocketSample, StateChange, flow_sample};
 use crate::interface::Interface;
-use crate::kernel_tcp;
 use crate::last_link::{LastLink, flow_sight};
 use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
 use crate::program::Asked;
-use crate::record::{
-    Enabled, Event, FlowRecord, Joined, LinkReported, ProgramTotals, Ready, ReportCause, State, Tick, Totals,
-};
+use crate::record::{Event, ProgramTotals, Ready, State, Tick, Totals};
 use crate::recorder::Recorder;
-use crate::reload::{self, Changes};
 use crate::room::make_room;
-use crate::rules::{self, RuleStatus};
-use crate::status::{self, ProgramStatus, Status, StatusSocket};
-use crate::watch::{self, Meter, Neighbour, WatchSocket, Watched};
+use crate::rules::RuleStatus;
+use crate::status::{self, StatusSocket};
+use crate::watch::{Meter, WatchSocket};
 use crate::wifi::Wifi;
 use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
-use lasthop_policy::governor::{FlowSample, FlowTurn, Governor, Turn};
+use lasthop_policy::governor::{FlowSample, Governor, Turn};
 use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName, PolicyState};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
 use rustc_hash::FxHashSet;
@@ -214,194 +211,6 @@ impl<'a> Agent<'a> {
         self.record(&Event::Ready(ready));
     }
 
-    /// Checks whether the interface is still the same, and reads its addresses.
-    pub(crate) fn refresh(&mut self, now: Time) {
-        let found = Interface::find(self.config.interface.as_deref());
-        self.hearing.refresh(now, found.as_ref());
-        let Some(found) = found else {
-            if let Some(more) = self.interface_log.may_say(now) {
-                match &self.config.interface {
-                    Some(name) => warn!("interface {name} is gone: waiting for it{more}"),
-                    None => warn!("there is no default route any more: waiting for one{more}"),
-                }
-            }
-            self.look_at_link(now, false);
-            return;
-        };
-        let replaced = found.index != self.interface.index;
-        self.interface = found;
-        self.follow_group(now);
-        if replaced || self.tcp.is_none() {
-            self.reload(now);
-        } else if let Err(error) = self.follow(now)
-            && let Some(more) = self.trouble_log.may_say(now)
-        {
-            warn!("the programs do not follow the addresses of {}: {}{more}", self.interface.name, error.in_a_line());
-        }
-        self.look_at_link(now, true);
-    }
-
-    /// Reads the state of the interface's link, if the interface exists.
-    fn look_at_link(&mut self, now: Time, is_there: bool) {
-        let Self { interface, wifi, hearing, last_link, .. } = self;
-        let interface = is_there.then_some(&*interface);
-        let look = |last_link: &mut LastLink| last_link.on_refresh(now, interface, wifi.radio(), hearing.label());
-        let reported = last_link.as_mut().and_then(look);
-        self.record_report(reported);
-    }
-
-    /// Determines the access point.
-    fn follow_group(&mut self, now: Time) {
-        if let Err(error) = self.wifi.refresh(self.interface.index)
-            && let Some(more) = self.trouble_log.may_say(now)
-        {
-            warn!("what the interface says of its access point is old: {}{more}", error.in_a_line());
-        }
-        let Some(label) = group(&self.interface, self.wifi.radio(), self.config.beacon.group.as_deref()) else {
-            return;
-        };
-        if self.hearing.label() == Some(&label) {
-            return;
-        }
-        let moved = self.hearing.label().is_some();
-        self.hearing.join(now, label.clone());
-        if moved {
-            // RTTs and peers belong to the old place. The connections stay.
-            info!("behind another access point now: {label}");
-            self.totals.roamed += 1;
-            self.begin_policy_anew();
-            self.record(&Event::Joined(Joined { t_ns: now.as_nanos(), group: label.to_string() }));
-            self.look_at_link(now, true);
-            self.forget_link(now, ReportCause::Roamed);
-        } else {
-            info!("behind the access point \"{label}\"");
-        }
-    }
-
-    /// The machine was suspended and may have moved.
-    pub(crate) fn on_resumed(&mut self, now: Time, suspended: Span) {
-        info!("the machine was suspended for {suspended}: peers and decisions begin anew");
-        self.totals.resumed += 1;
-        self.hearing.begin_anew(now);
-        self.begin_policy_anew();
-        self.refresh(now);
-        self.forget_link(now, ReportCause::Resumed);
-    }
-
-    /// Forgets what the policy remembers. A program is started again.
-    fn begin_policy_anew(&mut self) {
-        self.seen = None;
-        let totals = self.asked.take().map_or_else(ProgramTotals::default, |asked| asked.totals());
-        let (policy, asked) = policy(&self.config, self.mode, totals);
-        self.governor.restart(policy, self.mode == Mode::Control);
-        self.asked = asked;
-    }
-
-    /// Forgets what it saw of the last link: it may belong to another place.
-    fn forget_link(&mut self, now: Time, cause: ReportCause) {
-        let reported = self.last_link.as_mut().and_then(|last_link| last_link.on_moved(now, cause));
-        self.record_report(reported);
-    }
-
-    fn record_report(&mut self, reported: Option<LinkReported>) {
-        if let Some(reported) = reported {
-            self.record(&Event::LastLink(reported));
-        }
-    }
-
-    /// Loads the TCP programs for the interface in its present state.
-    fn reload(&mut self, now: Time) {
-        match self.load() {
-            Ok(()) => self.say_ready(),
-            Err(error) => {
-                if let Some(more) = self.interface_log.may_say(now) {
-                    warn!(
-                        "cannot work on interface {}, trying again: {}{more}",
-                        self.interface.name,
-                        error.in_a_line()
-                    );
-                }
-            }
-        }
-    }
-
-    /// Undoes the changes to TCP, then loads the programs again. `None` if that fails.
-    fn load(&mut self) -> Result<()> {
-        self.tcp = None; // undo on the old interface before loading on the new one
-        if let Some(last_link) = &mut self.last_link {
-            last_link.detach();
-        }
-        self.governor.forget_flows();
-        self.seen = None;
-        let Loaded { tcp, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config))?;
-        self.tcp = Some(tcp);
-        if let Some(last_link) = &mut self.last_link {
-            last_link.attach(reporter);
-        }
-        self.mode = mode;
-        self.begin_policy_anew();
-        let adopted = self.adopt();
-        if adopted.is_err() {
-            self.tcp = None;
-        }
-        adopted
-    }
-
-    /// Applies the configuration that `read` gives, as far as a running agent can, and logs the result. An invalid
-    /// configuration is logged and changes nothing.
-    pub(crate) fn on_reload(&mut self, now: Time, read: &Read<'_>) -> String {
-        match self.take_over(now, read) {
-            Ok(()) => self.in_a_line(),
-            Err(error) => {
-                warn!(
-                    "the configuration was read again and is not accepted, so nothing changes: {}",
-                    error.in_a_line()
-                );
-                format!("{}; the configuration was not accepted: {}", self.in_a_line(), error.in_a_line())
-            }
-        }
-    }
-
-    fn take_over(&mut self, now: Time, read: &Read<'_>) -> Result<()> {
-        let new = read().map_err(Error::Reload)?;
-        new.validate()?;
-        kernel_tcp::check_cgroups(&new)?;
-        rules::in_the_kernel(&new)?;
-        let changes = Changes::between(&self.config, &new);
-        let hearing = changes.touch(&["beacon"]).then(|| Hearing::new(&new.beacon)).transpose()?;
-        let new = reload::in_force(&self.config, &new);
-        let reloads = wanted_mode(&self.config) != wanted_mode(&new)
-            || changes.touch(&["cgroup", "excluded_cgroups", "leave", "rules"]);
-        let old = std::mem::replace(&mut self.config, new);
-        if reloads && let Err(error) = self.load() {
-            self.config = old;
-            self.reload(now);
-            return Err(error);
-        }
-        // Nothing can fail from here on.
-        if let Some(mut hearing) = hearing {
-            hearing.count_on(&self.hearing);
-            self.hearing = hearing;
-        }
-        let list = |keys: &[String]| if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
-        info!(
-            "the configuration was read again. Keys that hold now: {}; that need a restart: {}",
-            list(&changes.live),
-            list(&changes.at_restart)
-        );
-        self.hearing.be_silent(self.config.mode == Mode::Observe);
-        let found = Interface::find(self.config.interface.as_deref());
-        self.hearing.refresh(now, found.as_ref());
-        self.follow_group(now);
-        if reloads {
-            self.say_ready();
-        } else if changes.touch(&["policy", "beacon"]) {
-            self.begin_policy_anew();
-            self.say_ready();
-        }
-        Ok(())
-    }
-
     /// Sends the last tick's observations to the peers when a beacon is due.
     pub(crate) fn poll_beacon(&mut self, now: Time) {
         self.hearing.poll_send(now, self.report);
@@ -556,152 +365,6 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Hands this tick's state to those who watch. `None`: nothing could be seen.
-    fn tell_watchers(&mut self, now: Time, tick: Option<&Tick>, peers: &Neighbourhood) {
-        if !self.watch.as_mut().is_some_and(WatchSocket::is_read) {
-            return;
-        }
-        let (flows, flows_left_out) = tick.map(|tick| self.meter.flows(tick)).unwrap_or_default();
-        let neighbours = peers.peers().iter().take(watch::PEERS_MOST).map(|peer| Neighbour::of(peer, now));
-        let watched = Watched {
-            v: watch::VERSION,
-            seq: self.totals.ticks,
-            t_ns: now.as_nanos(),
-            status: self.status(now),
-            excess_us: self.glance.state.excess.map(Span::as_micros),
-            neighbours: neighbours.collect(),
-            flows,
-            flows_left_out,
-        };
-        let mut line = serde_json::to_vec(&watched).expect("a state is JSON");
-        line.push(b'\n');
-        if let Some(watch) = &mut self.watch {
-            watch.write(&line);
-        }
-    }
-
-    /// Hands this tick's state to the metrics.
-    fn show_metrics(&mut self, now: Time) {
-        if self.metrics.is_some() {
-            self.count();
-        }
-        if let Some(metrics) = &self.metrics {
-            metrics.show(self.status(now), self.totals.clone());
-        }
-    }
-
-    /// Brings the totals up to date.
-    fn count(&mut self) {
-        self.totals.bounds_changed = self.governor.counts().bounds_changed;
-        self.totals.flows_enabled = self.governor.counts().flows_enabled;
-        self.totals.beacons = self.hearing.beacons();
-        self.totals.rejected_by_cause =
-            self.hearing.rejections().iter().map(|(cause, count)| (cause.as_str().to_owned(), count)).collect();
-        self.totals.lines_left_out = self.recorder.as_ref().map_or(0, Recorder::left_out);
-    }
-
-    /// `left_out`: they have no bound of their own, for lack of room.
-    fn glance_at(
-        &self,
-        samples: &[SocketSample],
-        asleep: u64,
-        left_out: &HashSet<FlowId>,
-        turn: &Turn,
-        peers: &Neighbourhood,
-    ) -> Glance {
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let asleep = u32::try_from(asleep).unwrap_or(u32::MAX);
-        let is_bounded = |sample: &SocketSample| {
-            self.mode == Mode::Advise || sample.controlled && !left_out.contains(&FlowId(sample.cookie))
-        };
-        let flows = samples.iter().zip(&turn.flows);
-        let bounds = flows.filter_map(|(sample, flow)| flow.decided.bound.filter(|_| is_bounded(sample)));
-        Glance {
-            connections: count(samples.len()).saturating_add(asleep),
-            asleep,
-            bounds_left_out: count(left_out.len()),
-            busy: count(turn.flows.iter().filter(|flow| flow.seen.busy).count()),
-            peers: count(peers.peers().len()),
-            terminals: peers.terminals(),
-            enabled_at: turn.flows.iter().filter_map(|flow| flow.decided.enabled_at()).min(),
-            reason: turn.flows.iter().find(|flow| flow.seen.busy).map(|flow| flow.decided.reason.to_string()),
-            bounds: bounds.collect(),
-            state: turn.state.filter(|_| samples.iter().any(|sample| sample.controlled)).unwrap_or_default(),
-            rules: rules::status(&self.config.rules, samples),
-        }
-    }
-
-    /// The agent's present state.
-    fn status(&self, now: Time) -> Status {
-        let Self { glance, interface, mode, hearing, config, .. } = self;
-        let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
-        let paces = || glance.bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
-        Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            interface: interface.name.clone(),
-            loaded: self.tcp.is_some(),
-            mode: *mode,
-            policy: config.policy.policy,
-            access_point: hearing.label().map(ToString::to_string),
-            peers: glance.peers,
-            terminals: glance.terminals,
-            connections: glance.connections,
-            asleep: glance.asleep,
-            bounds_left_out: glance.bounds_left_out,
-            busy: glance.busy,
-            control_since_s: glance.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
-            reason: glance.reason.clone().filter(|_| *mode != Mode::Observe),
-            common_rate_mbps: glance.state.common_rate.map(Rate::as_mbps),
-            bounded: u32::try_from(glance.bounds.len()).unwrap_or(u32::MAX),
-            window_segments: windows().min().zip(windows().max()).map(|(least, most)| [least, most]),
-            pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
-            delivered_mbps: glance.state.delivered.filter(|_| glance.busy > 0).map(Rate::as_mbps),
-            free_mbps: glance.state.free.map(Rate::as_mbps),
-            rules: glance.rules.clone(),
-            program: self
-                .asked
-                .as_ref()
-                .map(|asked| ProgramStatus { trouble: asked.trouble().map(str::to_owned), totals: asked.totals() }),
-        }
-    }
-
-    /// Answers status requests.
-    pub(crate) fn answer_status(&self, now: Time) {
-        if let Some(socket) = &self.status {
-            socket.answer(|| serde_json::to_string(&self.status(now)).expect("a status is JSON") + "\n");
-        }
-    }
-
-    /// The descriptors to wait for, apart from those of the peers.
-    pub(crate) fn status_descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.status.as_ref().map(StatusSocket::descriptor)
-    }
-
-    /// Opens this interface's status socket, if configured. A failure stops nothing else.
-    fn open_status(&mut self) {
-        let Some(folder) = &self.status_folder else { return };
-        if self.status.as_ref().is_some_and(|status| status.is_for(&self.interface.name)) {
-            return;
-        }
-        (self.status, self.watch) = (None, None);
-        let (name, group) = (&self.interface.name, self.socket_group);
-        match WatchSocket::open(folder, name, group) {
-            Ok(watch) => self.watch = Some(watch),
-            Err(error) => warn!("`lasthop top` cannot watch this agent: {}", error.in_a_line()),
-        }
-        match StatusSocket::open(folder, name, group) {
-            Ok(status) => self.status = Some(status),
-            Err(error) => warn!("`lasthop agent status` cannot ask this agent: {}", error.in_a_line()),
-        }
-    }
-
-    /// For the service manager.
-    pub(crate) fn in_a_line(&self) -> String {
-        let loaded = if self.tcp.is_some() { "" } else { ", not loaded" };
-        format!("mode {}, policy {}, on {}{loaded}", self.mode, self.config.policy.policy, self.interface.name)
-    }
-
     /// Time between two decisions.
     pub(crate) fn tick(&self) -> Span {
         self.config.tick()
@@ -734,70 +397,6 @@ impl<'a> Agent<'a> {
             );
         }
         Ok((until, left_out.into_iter().collect()))
-    }
-
-    fn log(&mut self, now: Time, samples: &[SocketSample], turn: &Turn) {
-        for (flow, enabled) in &turn.enabled {
-            if self.totals.enabled.len() < Totals::ENABLED_KEPT {
-                self.totals.enabled.push(Enabled { cookie: flow.0, t_ns: enabled.at.as_nanos() });
-            }
-        }
-        let mut changed = turn.changed.iter().peekable(); // in the order of the samples
-        for (sample, FlowTurn { decided, .. }) in samples.iter().zip(&turn.flows) {
-            let is_changed = changed.next_if(|id| **id == decided.id).is_some();
-            if !is_changed || rules::left_by(&self.config.rules, sample).is_some() {
-                continue;
-            }
-            let would = if self.mode == Mode::Control && sample.controlled { "" } else { "would be " };
-            if let Some(more) = self.decisions_log.may_say(now) {
-                let limits = decided.bound.unwrap_or_default();
-                info!("{} > {}: {would}{limits}: {}{more}", sample.local, sample.remote, decided.reason);
-            }
-        }
-    }
-
-    fn flow_record(&self, sample: &SocketSample, flow: &FlowTurn, until: Time) -> FlowRecord {
-        let FlowTurn { seen, decided } = flow;
-        let applied = self.governor.applied(decided.id);
-        let left_by = rules::left_by(&self.config.rules, sample);
-        FlowRecord {
-            cookie: sample.cookie,
-            local: sample.local.to_string(),
-            remote: sample.remote.to_string(),
-            congestion_control: sample.congestion_control.to_string(),
-            controlled: sample.controlled,
-            srtt_us: sample.srtt.map(Span::as_micros),
-            min_rtt_us: sample.min_rtt.map(Span::as_micros),
-            cwnd_segments: sample.cwnd_segments,
-            ssthresh_segments: sample.ssthresh_segments,
-            state: format!("{:?}", sample.state),
-            in_flight_segments: sample.in_flight_segments,
-            unsent_bytes: sample.unsent.get(),
-            retransmits: sample.retransmits,
-            delivery_rate_mbps: sample.delivery_rate.map(|rate| rate.as_mbps()),
-            acked_bytes: sample.acked.get(),
-            received_bytes: sample.received.get(),
-            receive_rtt_us: sample.receive_rtt.map(Span::as_micros),
-            mss_bytes: sample.mss.get(),
-            busy: seen.busy,
-            bound: applied,
-            bound_until_ns: applied.map(|_| until.as_nanos()),
-            advised: decided.bound.filter(|_| self.mode == Mode::Advise && left_by.is_none()),
-            enabled: decided.enabled.is_some(),
-            enabled_at_ns: decided.enabled_at().map(Time::as_nanos),
-            rule: sample.rule.map(rules::number),
-            reason: match self.mode {
-                _ if left_by.is_some() => format!("rule {}: left alone", left_by.unwrap_or(0)),
-                Mode::Observe => "mode observe: nothing is decided".to_owned(),
-                Mode::Advise | Mode::Control => decided.reason.to_string(),
-            },
-        }
-    }
-
-    fn record(&mut self, event: &Event) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.write(event);
-        }
     }
 
     /// Retracts the reports to servers. Returns whether the connections need time to send the retraction.

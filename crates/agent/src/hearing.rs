@@ -311,8 +311,15 @@ fn read_key(file: &Path, credentials: Option<&Path>) -> Result<GroupKey> {
         let most = format!("the group key {} has more than {LONGEST_KEY_BYTES} bytes", file.display());
         return Err(Error::Refused(most));
     }
-    let secret = &secret[..length];
-    GroupKey::new(secret.trim_ascii_end()).doing(format_args!("cannot use the group key {}", file.display()))
+    let key = GroupKey::new(secret[..length].trim_ascii_end());
+    wipe_stack();
+    key.doing(format_args!("cannot use the group key {}", file.display()))
+}
+
+/// Overwrites what the calls before have left on the stack: HMAC pads and masks a copy of the key there.
+#[inline(never)]
+fn wipe_stack() {
+    std::hint::black_box(&mut *Zeroizing::new([0u8; 16 * 1024]));
 }
 
 /// Reads until the end or until the buffer is full; how many bytes.
@@ -466,6 +473,48 @@ mod tests {
         assert!(error.contains("group.key") && error.contains("5 bytes"), "{error}");
         let error = read_key(&folder.path().join("none"), None).expect_err("no such file").in_a_line().to_string();
         assert!(error.contains("none"), "{error}");
+    }
+
+    /// How often this process has in its memory what `told` becomes by rot13, as it is or as HMAC masks it.
+    fn copies(told: &[u8]) -> usize {
+        use std::io::{Seek as _, SeekFrom};
+        let secret = |byte: u8| (byte - b'a' + 13) % 26 + b'a';
+        let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
+        let mut memory = File::open("/proc/self/mem").expect("ours");
+        let mut count = 0;
+        for line in maps.lines().filter(|line| line.contains(" rw")) {
+            let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
+            let address = |hex| u64::from_str_radix(hex, 16).expect("an address");
+            let mut bytes = vec![0; usize::try_from(address(to) - address(from)).expect("it is in memory")];
+            // Other tests may unmap what they had.
+            if memory.seek(SeekFrom::Start(address(from))).and_then(|_| memory.read_exact(&mut bytes)).is_err() {
+                continue;
+            }
+            // RFC 2104 §2: ipad and opad
+            for mask in [0, 0x36, 0x5c] {
+                let is_copy = |window: &[u8]| window.iter().zip(told).all(|(is, told)| *is == secret(*told) ^ mask);
+                count += bytes.windows(told.len()).filter(|window| is_copy(window)).count();
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn a_key_that_was_read_is_nowhere_in_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // Another process makes it, and tells this one only what it becomes by rot13.
+        let make = "umask 077; tr -dc a-z < /dev/urandom | head -c 40 > group.key; tr a-z n-za-m < group.key";
+        let made = std::process::Command::new("sh").args(["-c", make]).current_dir(folder.path()).output();
+        let told = made.expect("a shell").stdout;
+        assert_eq!(told.len(), 40);
+        let file = folder.path().join("group.key");
+        let key = read_key(&file, None).expect("a key");
+        assert_eq!(copies(&told), 0);
+        // Where it is, it is found.
+        let kept = fs::read(&file).expect("ours");
+        assert_ne!(copies(&told), 0);
+        let expected = GroupKey::new(&kept).expect("long enough");
+        assert!(Beacon::decode(&beacon(1).encode(Some(&key)), Some(&expected)).is_ok());
     }
 
     #[test]

@@ -286,6 +286,25 @@ fn an_interface_that_is_replaced_gets_the_programs_anew() {
 }
 
 #[test]
+fn a_configuration_that_is_read_while_the_interface_is_gone_holds_once_it_is_back() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let tcp = busy();
+    let agent = Running::start_on(&a, with(true, false), tcp.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    a.ip("link delete last");
+    let mut advising = with(true, false);
+    advising.mode = Mode::Advise;
+    agent.reload(Ok(advising));
+    join(&a, &b);
+    let modes = || tcp.lock().expect("no panic").loaded_for.iter().map(|(_, mode)| *mode).collect::<Vec<_>>();
+    wait_for("the programs of the new mode", || (modes() == [Mode::Control, Mode::Advise]).then_some(()));
+    agent.stop().0.expect("a clean stop");
+}
+
+#[test]
 fn without_a_name_the_interface_of_the_default_route_is_taken() {
     if !root() {
         return;
