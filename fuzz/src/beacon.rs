@@ -39,7 +39,7 @@ pub(crate) enum Event<'a> {
 
 /// What a beacon says. Senders and groups are few, so that they meet.
 #[derive(Arbitrary, Debug)]
-struct Words {
+pub(crate) struct Words {
     sender: u8,
     clock_off_ms: i32,
     elsewhere: bool,

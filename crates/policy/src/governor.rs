@@ -428,7 +428,7 @@ mod tests {
         let paces: Vec<_> = turn.bounds.iter().map(|(id, bound)| (id.0, bound.expect("one").max_pacing_rate)).collect();
         assert_eq!(paces, [(1, 3.0), (2, 3.0), (3, 6.0), (4, 2.0)].map(|(id, mbps)| (id, Rate::from_mbps(mbps))));
         assert_eq!(turn.flows[0].decided.reason.to_string(), "rule 1: 6 Mb/s over 2 connections");
-        assert_eq!(turn.report.controlling, false);
+        assert!(!turn.report.controlling);
         governor.on_applied(&turn);
         // A rule that goes leaves nothing behind.
         let free = [1, 2, 3, 4, 5].map(|id| sample(id, 2, 100));

@@ -17,7 +17,7 @@ pub enum ViewError {
         /// The agent's socket.
         path: PathBuf,
         /// The reason.
-        source: Box<ViewError>,
+        source: Box<Self>,
     },
     /// Nothing comes from the agent any more.
     #[error("the agent has ended, or has disconnected a stalled reader")]
