@@ -123,7 +123,7 @@ keys! {
         /// any.
         cgroup: Option<String> = cgroup(), Absent;
         /// Those of a user, by name or number: who made the socket, or accepted the connection. Without it, of any.
-        user: Option<String> = line(32), Absent;
+        user: Option<String> = line(256), Absent;
         /// `false`: they are left alone.
         govern: bool = flag(), true;
         /// What they may send together, in Mb/s, whatever the policy decides; split evenly over those that are sending. Without it,
@@ -155,13 +155,20 @@ fn address() -> Takes<SocketAddr> {
 }
 
 fn cgroup() -> Takes<String> {
-    line(4_096).and_then(|path| match path.starts_with('/') && glob::Pattern::new(&path).is_ok() {
+    line(4_096).and_then(|path| match is_cgroup(&path) {
         true => Ok(path),
         false => Err(Problem::new(
             format!("\"{path}\" cannot be that"),
             "a path as in /proc/PID/cgroup, such as \"/system.slice/backup.service\" or \"/user.slice/user-*.slice\"",
         )),
     })
+}
+
+/// A pattern that stays below the hierarchy's root, and names each level.
+fn is_cgroup(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.split('/').any(|name| name == ".." || name == "**")
+        && glob::Pattern::new(path).is_ok()
 }
 
 /// The collector reads no file of another name.

@@ -51,7 +51,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("keys", &["serde", "serde_json", "strsim", "thiserror", "toml"]),
     ("laws", &["bindgen", "cc", "clang-sys", "serde", "thiserror", "zerocopy"]),
     ("peers", &["hmac", "sha2", "thiserror"]),
-    ("policy", &["schemars", "serde", "toml"]),
+    ("policy", &["rustc-hash", "schemars", "serde", "toml"]),
     ("lastlink", &["serde"]),
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),

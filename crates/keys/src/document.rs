@@ -195,6 +195,10 @@ fn apply(
     if !in_its_place.is_empty() && !table.contains_key(child.name) {
         return fail(format!("there are no [[{here}]]; accepted: keys of {}", in_its_place.join(" and ")));
     }
+    if rest.is_empty() && change.value.is_array() {
+        table.insert(child.name.to_owned(), change.value.clone());
+        return Ok(());
+    }
     // An omitted list has one block: the one filled in here.
     let blocks = table.entry(child.name).or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
     let blocks = blocks.as_array_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;

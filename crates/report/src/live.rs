@@ -17,7 +17,7 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -118,6 +118,7 @@ impl Live {
         self.say(&Event::Begun { run, label: label.to_owned() });
         let step = sample.max(Span::from_micros((seconds * 1e6) as u64));
         let state = State {
+            begins: file.stream_position()?,
             file,
             at: None,
             next: Time::ZERO,
@@ -149,6 +150,8 @@ pub struct LiveRun<'a> {
 #[derive(Debug)]
 struct State {
     file: File,
+    /// Where the samples begin in it.
+    begins: u64,
     /// The moment of the sample that comes together, and whether it is written.
     at: Option<(Time, bool)>,
     next: Time,
@@ -186,6 +189,9 @@ impl Drop for LiveRun<'_> {
 
 impl State {
     fn on_sample(&mut self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
+        if self.at.is_some_and(|(last, _)| at < last) {
+            self.begin_again();
+        }
         let is_written = match self.at {
             Some((same, is_written)) if same == at => is_written,
             _ => {
@@ -200,9 +206,18 @@ impl State {
         };
         let (true, Some(seen)) = (is_written, seen) else { return };
         let (since, before) = std::mem::replace(&mut self.before[flow], (at, received));
-        let goodput = Rate::over(received - before, at.saturating_since(since)).as_mbps();
+        let goodput =
+            Rate::over(Bytes::new(received.get().saturating_sub(before.get())), at.saturating_since(since)).as_mbps();
         self.sample.t_s = at.as_secs_f64();
         self.sample.flows.push((flow, goodput, seen.srtt.map(Span::as_millis_f64), seen.cwnd_segments));
+    }
+
+    /// The run is tried once more: its samples begin anew.
+    fn begin_again(&mut self) {
+        let _ = self.file.set_len(self.begins).and_then(|()| self.file.seek(SeekFrom::Start(self.begins)));
+        (self.at, self.next, self.samples) = (None, Time::ZERO, 0);
+        self.before.fill((Time::ZERO, Bytes::ZERO));
+        self.sample.flows.clear();
     }
 
     fn write(&mut self) {
