@@ -50,10 +50,10 @@ const GAIN: f64 = 0.4;
 const MOST_MOVE: f64 = 0.2;
 /// No rate is below this part of an equal share of what all got without bounds.
 const LEAST_SHARE: f64 = 0.5;
-/// A medium collapses, for PHY rates fall back because of collisions, where all got so many times as much under bounds as
-/// without them, and get far too little of that now, behind a queue as long as in a bad step. ...
+/// A medium collapses where PHY rates fall back because of collisions. It has where all hosts together once got so many
+/// times as much under bounds as without them, and now get less than [`LOSES`] of that behind a queue above [`FILLED`].
 const COLLAPSES: f64 = 1.5;
-/// Then no rate is above an equal share of what is kept of that, and so much more with each tick.
+/// From then on all together get at most [`KEEPS`] of that most, and so many times as much after each tick.
 const CREEP: f64 = 1.001;
 /// A window of fewer segments would wait for delayed ACKs.
 pub(super) const LEAST_SEGMENTS: u32 = 2;
