@@ -3,9 +3,31 @@
 
 mod common;
 
-use common::{OTHERS, UPLOADS, run};
+use common::run;
 use lasthop_scenario::{FlowResult, RunResult};
 
+/// Uploads of two kinds of hosts, the second without an agent; measured from 60 s on.
+const UPLOADS: &str = "
+duration_s = 140
+warmup_s = 60
+[access]
+standard = \"802.11g\"
+rate_mbps = 54
+queue_packets = 100
+[path]
+rtt_ms = 256
+[[hosts]]
+count = 10
+policy = \"lasthop\"
+[[hosts.flows]]
+start_s = [0.0, 2.0]
+";
+const OTHERS: &str = "
+[[hosts]]
+count = 1
+[[hosts.flows]]
+start_s = [0.0, 2.0]
+";
 const BOTH_WAYS: &str = include_str!("../../../scenarios/both-ways-ac.toml");
 
 fn p95(result: &RunResult) -> f64 {

@@ -1,20 +1,15 @@
 //! QUIC connections across the modelled network.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, Override, ResultFile as _, RunResult, Scenario, Series};
-use lasthop_sim::{Options, SimError};
-use std::sync::atomic::AtomicBool;
+mod common;
 
+use common::run;
+use lasthop_scenario::{ResultFile as _, RunResult, Series};
+use lasthop_sim::SimError;
+
+/// With its series.
 fn try_run(text: &str, overrides: &[&str]) -> Result<(RunResult, Series), SimError> {
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
-    let scenario = Scenario::from_toml("quic.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {}, on_sample: None };
-    lasthop_sim::run(&scenario, &options).map(|outcome| outcome.expect("the run was not stopped"))
-}
-
-fn run(text: &str, overrides: &[&str]) -> RunResult {
-    try_run(text, overrides).unwrap_or_else(|error| panic!("{error}")).0
+    common::try_run(text, overrides, true)
 }
 
 /// One host over a wire of 10 Mb/s and a path of 10 ms each way.

@@ -1,17 +1,10 @@
 //! Kinds of traffic: pings, datagrams at a constant rate, videos, transfers that are asked for.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, DatagramResult, Override, ResultFile as _, RunResult, Scenario, VideoResult};
-use lasthop_sim::Options;
-use std::sync::atomic::AtomicBool;
+mod common;
 
-fn run(text: &str, overrides: &[&str]) -> RunResult {
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
-    let scenario = Scenario::from_toml("traffic.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
-    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
-}
+use common::run;
+use lasthop_scenario::{DatagramResult, ResultFile as _, RunResult, VideoResult};
 
 /// One host over a wire of 10 Mb/s and a path of 10 ms each way.
 const WIRE: &str = "
