@@ -61,8 +61,9 @@ impl OnlyOne {
     pub(crate) fn writes(path: &Path) -> Result<Self> {
         let whole = std::path::absolute(path).doing(format_args!("cannot tell where {} is", path.display()))?;
         let name = whole.to_string_lossy().replace('-', "--").replace('/', "-");
-        // The end of a path that is longer than a name may be.
-        let name: String = name.chars().rev().take(100).collect::<Vec<_>>().into_iter().rev().collect();
+        // A file's name has 255 bytes at most: of a longer path its end.
+        let begin = (name.len().saturating_sub(200)..).find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+        let name = &name[begin..];
         Self::hold(&format!("metrics{name}.lock"))?.map_err(|holder| {
             let path = path.display();
             Error::Refused(format!("another agent{holder} writes {path} already: give each agent a file of its own"))

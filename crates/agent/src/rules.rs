@@ -3,9 +3,10 @@
 //! The kernel's programs tell for each connection the first rule that fits it ([`lasthop_kernel::Rule`]), and leave alone
 //! those of `govern = false`. The governor splits `most_mbps` over the rest ([`Limit`]).
 
-use crate::config::{Config, RuleConfig};
+use crate::config::{Config, Mode, RuleConfig};
 use crate::error::{Doing, Error, Result};
 use lasthop_kernel::SocketSample;
+use lasthop_policy::PolicyName;
 use lasthop_policy::governor::Limit;
 use lasthop_units::Rate;
 use nix::unistd::User;
@@ -64,9 +65,14 @@ pub(crate) fn number(index: usize) -> u32 {
 }
 
 /// Each rule, with the connections of which it is the first that fits.
-pub(crate) fn status(rules: &[RuleConfig], sockets: &[SocketSample]) -> Vec<RuleStatus> {
-    let mut all: Vec<_> = (rules.iter().enumerate())
-        .map(|(index, rule)| RuleStatus { number: number(index), rule: rule.to_string(), connections: 0 })
+pub(crate) fn status(config: &Config, sockets: &[SocketSample]) -> Vec<RuleStatus> {
+    let limits = config.mode == Mode::Control && config.policy.policy != PolicyName::None;
+    let words = |rule: &RuleConfig| match rule.most_mbps {
+        Some(_) if !limits => format!("{rule} (not now: that takes mode control and a policy)"),
+        _ => rule.to_string(),
+    };
+    let mut all: Vec<_> = (config.rules.iter().enumerate())
+        .map(|(index, rule)| RuleStatus { number: number(index), rule: words(rule), connections: 0 })
         .collect();
     for rule in sockets.iter().filter_map(|socket| socket.rule) {
         if let Some(status) = all.get_mut(rule) {
