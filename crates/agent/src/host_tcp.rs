@@ -12,7 +12,7 @@ use lasthop_policy::governor::FlowSample;
 use lasthop_units::Span;
 
 pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
-pub use lasthop_kernel::{CongestionState, SocketSample, StateChange};
+pub use lasthop_kernel::{CongestionState, SocketSample, StateChange, TooManyCgroups};
 
 /// Observes and controls a host's TCP. Dropping it undoes every remaining change.
 pub trait HostTcp {
@@ -32,6 +32,11 @@ pub trait HostTcp {
     /// If the kernel cannot be told.
     fn refresh(&mut self) -> Result<bool> {
         Ok(false)
+    }
+
+    /// The rules that hold for no connection since then, because too many cgroups match them.
+    fn too_many_cgroups(&self) -> &[TooManyCgroups] {
+        &[]
     }
 
     /// The TCP sockets on the managed interface that are awake.

@@ -7,7 +7,7 @@ use crate::interface::Interface;
 use crate::only_one::{OnlyOne, Task};
 use crate::rules;
 use lasthop_kernel::link_report::Reporter;
-use lasthop_kernel::{Kernel, Options, link_report};
+use lasthop_kernel::{Kernel, Options, TooManyCgroups, link_report};
 use lasthop_laws::bound::Bound;
 use lasthop_units::Span;
 use nix::errno::Errno;
@@ -31,6 +31,8 @@ struct KernelTcp {
     missing: Vec<PathBuf>,
     /// Those already warned of.
     warned: BTreeSet<PathBuf>,
+    /// Rules without room for their cgroups at the last check.
+    too_many: Vec<TooManyCgroups>,
     /// Held while this agent controls the interface.
     _only_one: Option<OnlyOne>,
 }
@@ -83,6 +85,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         receives_unbounded: false,
         missing: Vec::new(),
         warned: BTreeSet::new(),
+        too_many: Vec::new(),
         _only_one: only_one,
     };
     tcp.refresh()?;
@@ -210,7 +213,7 @@ impl HostTcp for KernelTcp {
     }
 
     fn refresh(&mut self) -> Result<bool> {
-        let lasthop_kernel::Cgroups { changed, missing } = self.kernel.follow_cgroups()?;
+        let lasthop_kernel::Cgroups { changed, missing, too_many } = self.kernel.follow_cgroups()?;
         for path in missing.iter().filter(|path| !self.missing.contains(path)) {
             if self.warned.insert(path.clone()) {
                 warn!("there is no cgroup {} now: it is looked for every 2 s", path.display());
@@ -220,7 +223,19 @@ impl HostTcp for KernelTcp {
             info!("the cgroup {} is there now", path.display());
         }
         self.missing = missing;
+        let has = |rules: &[TooManyCgroups], rule| rules.iter().any(|other| other.rule == rule);
+        for TooManyCgroups { rule, cgroups } in too_many.iter().filter(|new| !has(&self.too_many, new.rule)) {
+            warn!("rule {} holds for no connection: {}", rules::number(*rule), rules::no_room(*cgroups));
+        }
+        for TooManyCgroups { rule, .. } in self.too_many.iter().filter(|old| !has(&too_many, old.rule)) {
+            info!("rule {} holds again: there is room for its cgroups", rules::number(*rule));
+        }
+        self.too_many = too_many;
         Ok(changed)
+    }
+
+    fn too_many_cgroups(&self) -> &[TooManyCgroups] {
+        &self.too_many
     }
 
     fn sample(&mut self) -> Result<Vec<SocketSample>> {

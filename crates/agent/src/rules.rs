@@ -5,7 +5,7 @@
 
 use crate::config::{Config, Mode, RuleConfig};
 use crate::error::{Doing, Error, Result};
-use lasthop_kernel::SocketSample;
+use lasthop_kernel::{Kernel, SocketSample, TooManyCgroups};
 use lasthop_policy::PolicyName;
 use lasthop_policy::governor::Limit;
 use lasthop_units::Rate;
@@ -65,21 +65,35 @@ pub(crate) fn number(index: usize) -> u32 {
 }
 
 /// Each rule, with the connections of which it is the first that fits.
-pub(crate) fn status(config: &Config, sockets: &[SocketSample]) -> Vec<RuleStatus> {
-    let limits = config.mode == Mode::Control && config.policy.policy != PolicyName::None;
-    let words = |rule: &RuleConfig| match rule.most_mbps {
-        Some(_) if !limits => format!("{rule} (not now: that takes mode control and a policy)"),
-        _ => rule.to_string(),
+pub(crate) fn status(config: &Config, sockets: &[SocketSample], too_many: &[TooManyCgroups]) -> Vec<RuleStatus> {
+    let status = |(index, rule): (usize, &RuleConfig)| {
+        let rule = match too_many.iter().find(|left| left.rule == index) {
+            Some(left) => format!("{rule} (not now: {})", no_room(left.cgroups)),
+            None => words(config, rule),
+        };
+        RuleStatus { number: number(index), rule, connections: 0 }
     };
-    let mut all: Vec<_> = (config.rules.iter().enumerate())
-        .map(|(index, rule)| RuleStatus { number: number(index), rule: words(rule), connections: 0 })
-        .collect();
+    let mut all: Vec<_> = config.rules.iter().enumerate().map(status).collect();
     for rule in sockets.iter().filter_map(|socket| socket.rule) {
         if let Some(status) = all.get_mut(rule) {
             status.connections += 1;
         }
     }
     all
+}
+
+/// What the rule says, and whether this configuration lets it limit.
+fn words(config: &Config, rule: &RuleConfig) -> String {
+    let limits = config.mode == Mode::Control && config.policy.policy != PolicyName::None;
+    match rule.most_mbps {
+        Some(_) if !limits => format!("{rule} (not now: that takes mode control and a policy)"),
+        _ => rule.to_string(),
+    }
+}
+
+/// Why a rule that so many cgroups match does not hold.
+pub(crate) fn no_room(cgroups: usize) -> String {
+    format!("{cgroups} cgroups match, and all rules have room for {}", Kernel::CGROUPS_MOST)
 }
 
 /// Whether each rule can work on this machine now, in a line each: for `lasthop doctor`.
@@ -93,6 +107,7 @@ pub fn describe_rules(config: &Config) -> Vec<String> {
                 }
                 0 => "no such cgroup now".to_owned(),
                 1 => "1 cgroup now".to_owned(),
+                count if count > Kernel::CGROUPS_MOST => format!("it cannot hold now: {}", no_room(count)),
                 count => format!("{count} cgroups now"),
             });
         }
@@ -102,7 +117,7 @@ pub fn describe_rules(config: &Config) -> Vec<String> {
                 Err(error) => error.in_a_line().to_string(),
             });
         }
-        format!("rule {}: {rule} ({})", number(index), found.join("; "))
+        format!("rule {}: {} ({})", number(index), words(config, rule), found.join("; "))
     };
     config.rules.iter().enumerate().map(describe).collect()
 }
@@ -131,5 +146,27 @@ mod tests {
         let said = uid(2, "nobody-of-this-name").expect_err("unknown").in_a_line().to_string();
         assert!(said.starts_with("rules[2].user: there is no user \"nobody-of-this-name\""), "{said}");
         assert!(said.contains("; accepted: "), "{said}");
+    }
+
+    #[test]
+    fn what_a_rule_does_not_do_now_is_said_with_the_cause_by_doctor_and_status() {
+        let rule = |most_mbps: Option<f64>| RuleConfig {
+            cgroup: None,
+            user: Some("0".to_owned()),
+            govern: most_mbps.is_some(),
+            most_mbps,
+        };
+        let mut config = Config { mode: Mode::Control, rules: vec![rule(Some(2.0)), rule(None)], ..Config::default() };
+        config.policy.policy = PolicyName::Lasthop;
+        let too_many = [TooManyCgroups { rule: 1, cgroups: 3000 }];
+        let said = |config: &Config| status(config, &[], &too_many).into_iter().map(|status| status.rule);
+        let limit = "user 0: 2 Mb/s at most together";
+        let left = "user 0: left alone (not now: 3000 cgroups match, and all rules have room for 2048)";
+        assert_eq!(said(&config).collect::<Vec<_>>(), [limit, left]);
+        assert_eq!(describe_rules(&config)[0], format!("rule 1: {limit} (user number 0)"));
+        config.mode = Mode::Advise;
+        let limit = format!("{limit} (not now: that takes mode control and a policy)");
+        assert_eq!(said(&config).next(), Some(limit.clone()));
+        assert_eq!(describe_rules(&config)[0], format!("rule 1: {limit} (user number 0)"));
     }
 }

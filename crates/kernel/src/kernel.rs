@@ -142,6 +142,17 @@ pub struct Cgroups {
     pub changed: bool,
     /// Paths without a cgroup now.
     pub missing: Vec<PathBuf>,
+    /// Rules that hold for no connection now, because more cgroups match them than there is room for.
+    pub too_many: Vec<TooManyCgroups>,
+}
+
+/// A rule whose cgroups have no room in the kernel's map: [`Kernel::CGROUPS_MOST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyCgroups {
+    /// The index of the rule in [`Options::rules`].
+    pub rule: usize,
+    /// How many cgroups match it.
+    pub cgroups: usize,
 }
 
 /// A cgroup's id in the kernel.
@@ -386,13 +397,14 @@ impl Kernel {
     }
 
     /// Resolves the paths of `only_cgroup`, `excluded_cgroups` and `rules` again: a restarted service has a new cgroup.
-    /// If `only_cgroup` has none, no socket is controlled.
+    /// If `only_cgroup` has none, no socket is controlled. A rule that more cgroups match than there is room for beside
+    /// those before it holds for none ([`Cgroups::too_many`]); the others hold.
     ///
     /// # Errors
-    /// If there are more than [`Kernel::CGROUPS_MOST`], or the programs' settings cannot be written.
+    /// If the programs' settings cannot be written.
     pub fn follow_cgroups(&mut self) -> Result<Cgroups, Error> {
         let mut found: BTreeMap<CgroupId, Meaning> = BTreeMap::new();
-        let mut missing = Vec::new();
+        let (mut missing, mut too_many) = (Vec::new(), Vec::new());
         let roles = self.only_cgroup.iter().map(|path| (path, layout::LH_CGROUP_WITHIN));
         for (path, is) in roles.chain(self.excluded_cgroups.iter().map(|path| (path, layout::LH_CGROUP_EXCLUDED))) {
             match id_of(path) {
@@ -406,11 +418,12 @@ impl Kernel {
             if ids.is_empty() {
                 missing.push(pattern.clone());
             }
+            let more = ids.iter().filter(|id| !found.contains_key(id)).count();
+            if found.len() + more > Self::CGROUPS_MOST {
+                too_many.push(TooManyCgroups { rule, cgroups: ids.len() });
+                continue;
+            }
             ids.iter().for_each(|id| found.entry(*id).or_default().rules |= 1 << rule);
-        }
-        if found.len() > Self::CGROUPS_MOST {
-            let reason = format!("{} match, and there is room for {}", found.len(), Self::CGROUPS_MOST);
-            return Err(Error::TooMuch { what: "cgroups", reason });
         }
         let changed = found != self.cgroups;
         let telling = || Error::exchange("telling the programs which cgroups matter");
@@ -429,7 +442,7 @@ impl Kernel {
             object::write(&object::map(&self.object, ".data.control"), &self.bounds.control).map_err(telling())?;
         }
         self.cgroups = found;
-        Ok(Cgroups { changed, missing })
+        Ok(Cgroups { changed, missing, too_many })
     }
 
     /// All TCP sockets of our namespace on the managed interface, except listening and closing ones.

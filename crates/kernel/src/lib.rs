@@ -35,7 +35,9 @@ mod sample;
 mod tcp_info;
 
 pub use error::Error;
-pub use kernel::{Adopted, Cgroups, Cookie, Counters, Kernel, Observed, Options, Released, Rule, cgroups_like};
+pub use kernel::{
+    Adopted, Cgroups, Cookie, Counters, Kernel, Observed, Options, Released, Rule, TooManyCgroups, cgroups_like,
+};
 pub use mode::Mode;
 pub use probe::{Feature, Outcome, Support, probe, room_for_agents, sees_cgroups, tells_cgroups};
 pub use sample::{CongestionState, SocketSample, StateChange};

@@ -3,7 +3,7 @@
 
 mod support;
 
-use lasthop_kernel::{Kernel, Mode, Options, Rule};
+use lasthop_kernel::{Kernel, Mode, Options, Rule, TooManyCgroups};
 use std::fs;
 use std::path::PathBuf;
 use support::{A4, A6, B4, B6, Flow, Net, control, load, load_with, set_control};
@@ -139,7 +139,9 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let _ = fs::write(self.root.join("cgroup.procs"), std::process::id().to_string());
-        let _ = fs::remove_dir(self.path.join("below"));
+        for below in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let _ = fs::remove_dir(below.path());
+        }
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -232,14 +234,14 @@ fn an_excluded_cgroup_that_comes_later_or_anew_is_left_once_it_has_been_looked_f
     let excluded = below.clone();
     let mut kernel = load_with(&net, Mode::Control, |options| options.excluded_cgroups = vec![excluded]);
     let _listener = listener(&net);
-    let missing = lasthop_kernel::Cgroups { changed: false, missing: vec![below.clone()] };
+    let missing = lasthop_kernel::Cgroups { missing: vec![below.clone()], ..Default::default() };
     assert_eq!(kernel.follow_cgroups().expect("told"), missing);
     for _ in 0..2 {
         fs::create_dir(&below).expect("a cgroup, with another number each time");
         assert_eq!(control_within(&net, &below), kernel.name(), "nobody has looked yet");
         assert_eq!(
             kernel.follow_cgroups().expect("told"),
-            lasthop_kernel::Cgroups { changed: true, missing: Vec::new() }
+            lasthop_kernel::Cgroups { changed: true, ..Default::default() }
         );
         assert_eq!(control_within(&net, &below), net.a.default_control());
         support::eventually("the cgroup to be empty", || fs::remove_dir(&below).is_ok());
@@ -324,6 +326,32 @@ fn the_first_rule_that_fits_by_cgroup_and_user_decides() {
         }
         kernel.release().expect("a walk");
     }
+}
+
+#[test]
+fn a_rule_that_too_many_cgroups_match_holds_for_none_and_the_others_hold() {
+    needs_root!();
+    let net = Net::direct();
+    let group = Cgroup::new("many");
+    let name = group.path.file_name().expect("it has one").to_str().expect("ours").to_owned();
+    let rule = |cgroup: &str| Rule { cgroup: Some(format!("/{name}/{cgroup}").into()), leave: true, ..Rule::default() };
+    let rules = vec![rule("many-*"), rule("below")];
+    let mut kernel = load_with(&net, Mode::Control, |options| options.rules = rules);
+    let _listener = listener(&net);
+    let many: Vec<_> = (0..=Kernel::CGROUPS_MOST).map(|n| group.path.join(format!("many-{n}"))).collect();
+    many.iter().for_each(|path| fs::create_dir(path).expect("a cgroup"));
+    let followed = kernel.follow_cgroups().expect("told");
+    assert_eq!(followed.too_many, [TooManyCgroups { rule: 0, cgroups: many.len() }]);
+    let default = net.a.default_control();
+    assert_eq!(control_within(&net, &many[0]), kernel.name(), "the first rule holds for none");
+    assert_eq!(control_within(&net, &group.path.join("below")), default, "the second holds");
+    // Two less: then there is room for all of the first rule and the one of the second.
+    many[1..3].iter().for_each(|path| support::eventually("an empty cgroup", || fs::remove_dir(path).is_ok()));
+    let followed = kernel.follow_cgroups().expect("told");
+    assert_eq!((followed.changed, followed.too_many), (true, Vec::new()));
+    assert_eq!(control_within(&net, &many[0]), default);
+    kernel.release().expect("a walk");
+    support::eventually("an empty cgroup", || fs::remove_dir(&many[0]).is_ok());
 }
 
 #[test]

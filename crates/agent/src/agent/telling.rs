@@ -88,7 +88,7 @@ impl Agent<'_> {
             reason: turn.flows.iter().find(|flow| flow.seen.busy).map(|flow| flow.decided.reason.to_string()),
             bounds: bounds.collect(),
             state: turn.state.filter(|_| samples.iter().any(|sample| sample.controlled)).unwrap_or_default(),
-            rules: rules::status(&self.config, samples),
+            rules: rules::status(&self.config, samples, self.tcp.as_ref().map_or(&[], |tcp| tcp.too_many_cgroups())),
         }
     }
 
