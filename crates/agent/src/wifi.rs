@@ -444,6 +444,10 @@ mod tests {
 
     /// The answers in datagrams as the kernel sends them, in hex.
     fn answers(datagrams: &[&str]) -> (Vec<Nl80211Message>, bool) {
+        answers_to(SEQUENCE, datagrams)
+    }
+
+    fn answers_to(sequence: u32, datagrams: &[&str]) -> (Vec<Nl80211Message>, bool) {
         let mut answers = Vec::new();
         let mut last = false;
         for datagram in datagrams {
@@ -452,7 +456,7 @@ mod tests {
                 .split_whitespace()
                 .map(|byte| u8::from_str_radix(byte, 16).expect("two digits in hex"))
                 .collect();
-            last = read(&bytes, SEQUENCE, &mut answers).expect("messages");
+            last = read(&bytes, sequence, &mut answers).expect("messages");
         }
         (answers.into_iter().map(|answer: GenlMessage<Nl80211Message>| answer.payload).collect(), last)
     }
@@ -557,6 +561,37 @@ mod tests {
         );
         let dsss = [Nl80211RateInfo::Bitrate(55)];
         assert_eq!(bitrate_mbps(&dsss).map(|mbps| modulation(&dsss, mbps)), Some(Modulation::Dsss));
+    }
+
+    #[test]
+    fn what_mac80211_says_of_a_station_that_has_roamed_is_its_link() {
+        let told: Vec<&str> =
+            include_str!("../tests/hwsim.txt").lines().filter(|line| !line.starts_with('#')).collect();
+        let [(interface, _), (stations, _)] =
+            [(0x0e, told[0]), (0x6b07_41eb, told[1])].map(|(sequence, datagram)| answers_to(sequence, &[datagram]));
+        assert!(interface.iter().any(is_station));
+        let link = link(&interface, &stations).expect("associated");
+        // What `iw dev wlan0 station dump` made of the same message. The kernel tells no SSID where wpa_supplicant
+        // associates.
+        assert_eq!(
+            link,
+            WifiLink {
+                frequency_mhz: Some(2437),
+                signal_dbm: Some(-50),
+                tx_bitrate_mbps: Some(48.0),
+                tx_modulation: Some(Modulation::Ofdm),
+                rx_bitrate_mbps: Some(48.0),
+                rx_modulation: Some(Modulation::Ofdm),
+                expected_throughput_mbps: Some(13.687), // iw divides the kernel's kb/s by 1024: 13.366
+                cts_protection: Some(false),
+                short_slots: Some(true),
+                tx_packets: Some(847),
+                tx_retries: Some(652),
+                tx_failed: Some(0),
+                rx_packets: Some(580),
+                ..WifiLink::of(Bssid([2, 0, 0, 0, 1, 0]))
+            }
+        );
     }
 
     #[test]
