@@ -7,8 +7,10 @@ use super::axis::Axis;
 use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER, REFERENCES};
 use std::fmt::{self, Display, Write as _};
 
-/// Width of every figure.
+/// Width of every figure, without its edge.
 pub(crate) const WIDTH: f64 = 960.0;
+/// Empty to the left of the canvas: letters reach beyond the place where they begin, and some programs cut them off.
+const EDGE: f64 = 6.0;
 const SCALE: f64 = 2.0;
 
 /// Room for the tick labels of the vertical axis.
@@ -87,12 +89,13 @@ pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> 
     for (colour, dash) in REFERENCES.iter().filter(|(colour, _)| shapes.contains(&colour.hex())) {
         let _ = write!(dashes, r#"[stroke="{}"]{{stroke-dasharray:{dash}}}"#, colour.hex());
     }
-    let (title, paper, box_width, box_height) = (Escaped(title), PAPER.hex(), units(WIDTH), units(height));
+    let (title, paper, width) = (Escaped(title), PAPER.hex(), WIDTH + EDGE);
+    let (edge, box_width, box_height) = (-units(EDGE), units(width), units(height));
     let text = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {box_width} {box_height}" role="img" font-family="system-ui, sans-serif">
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="{edge} 0 {box_width} {box_height}" role="img" font-family="system-ui, sans-serif">
 <title>{title}</title>
 <style>polyline{{stroke-linejoin:round}}{dashes}</style>
-<rect width="100%" height="100%" fill="{paper}"/>
+<rect x="{edge}" width="100%" height="100%" fill="{paper}"/>
 {shapes}</svg>
 "#
     );
