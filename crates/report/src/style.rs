@@ -338,7 +338,9 @@ fn kind(flow: &FlowResult) -> String {
         lasthop_scenario::Direction::Down => "download",
     };
     let over = if flow.kind == "quic" { " over QUIC" } else { "" };
-    format!("{direction}{over} · {} · {}", flow.congestion_control, policy(&flow.policy).label)
+    // Datagrams have no congestion control.
+    let sent_by = if flow.datagrams.is_some() { &flow.kind } else { &flow.congestion_control };
+    format!("{direction}{over} · {sent_by} · {}", policy(&flow.policy).label)
 }
 
 /// Removes the parts common to all kinds.

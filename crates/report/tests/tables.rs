@@ -50,6 +50,21 @@ fn a_connection_without_a_round_trip_has_none_in_its_row() {
     assert_eq!(text.lines().last().expect("a row").matches('–').count(), 3, "{text}");
 }
 
+#[test]
+fn a_flow_of_datagrams_has_a_kind_and_no_congestion_control() {
+    let (mut result, _) = example::run(&example::scenario(&["hosts.0.count=2"]));
+    let flow = &mut result.flows[1];
+    (flow.kind, flow.datagrams) = ("constant".to_owned(), Some(lasthop_scenario::DatagramResult::default()));
+    let text = lasthop_report::tables::run(&result);
+    let controls: Vec<_> = text
+        .lines()
+        .filter_map(|line| {
+            line.split("   ").map(str::trim).find(|cell| cell.contains("cubic") || cell.contains("constant"))
+        })
+        .collect();
+    assert_eq!(controls, ["cubic", "– (constant)"], "{text}");
+}
+
 /// A comparison whose runs have a typist and a transfer beside their uploads.
 fn with_messages() -> lasthop_scenario::Comparison {
     let (mut comparison, _) = example::comparison(&["hosts.0.policy=none,formula"], 2);
