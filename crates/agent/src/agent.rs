@@ -171,7 +171,7 @@ impl<'a> Agent<'a> {
         agent.hearing.refresh(now, Some(&agent.interface));
         agent.say_ready();
         agent.look_at_link(now, true);
-        agent.metrics = Metrics::start(&config.metrics, agent.status(now));
+        agent.metrics = Metrics::start(config, agent.status(now));
         Ok(agent)
     }
 

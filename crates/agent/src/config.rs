@@ -48,8 +48,8 @@ keys! {
         record: Option<PathBuf> = path(), Absent;
         /// A record in a file is set aside as FILE.1 before it grows beyond this, in MiB.
         record_limit_mib: u64 = integer(1, 1 << 20), 64;
-        /// Make sure by a lock in /run/lasthop that no other agent controls, or reports, the same interface. `false`: this agent has
-        /// a network namespace of its own.
+        /// Make sure by a lock in /run/lasthop that no other agent controls, or reports, the same interface, or writes the
+        /// same metrics. `false`: this agent has a network namespace of its own, and a file.
         lock: bool = flag(), true;
         /// The group that may ask and watch this agent on its sockets in /run/lasthop; without it, only root.
         socket_group: Option<String> = line(32), Absent;

@@ -65,7 +65,8 @@ struct Teller {
 
 impl Exposition {
     /// `None`: nothing is configured, or can be had; the log says which.
-    pub(crate) fn start(config: &MetricsConfig, shown: Arc<Shown>) -> Option<Self> {
+    /// `lock`: makes sure that no other agent writes the same file.
+    pub(crate) fn start(config: &MetricsConfig, lock: bool, shown: Arc<Shown>) -> Option<Self> {
         let listener = config.listen.and_then(|address| match listen(address) {
             Ok(listener) => Some(listener),
             Err(error) => {
@@ -73,7 +74,8 @@ impl Exposition {
                 None
             }
         });
-        let file = config.textfile.as_deref().and_then(|path| match OnlyOne::writes(path) {
+        let only_one = |path| lock.then(|| OnlyOne::writes(path)).transpose();
+        let file = config.textfile.as_deref().and_then(|path| match only_one(path) {
             Ok(only_one) => Some(Textfile::new(path.to_owned(), only_one)),
             Err(error) => {
                 warn!("the metrics are not written: {}", error.in_a_line());
@@ -298,11 +300,11 @@ struct Textfile {
     /// The tick of the last file: one of the same tick would hide that the agent stands still.
     tick: Option<u64>,
     trouble_log: LogLimit,
-    _only_one: OnlyOne,
+    _only_one: Option<OnlyOne>,
 }
 
 impl Textfile {
-    fn new(path: PathBuf, only_one: OnlyOne) -> Self {
+    fn new(path: PathBuf, only_one: Option<OnlyOne>) -> Self {
         let trouble_log = LogLimit::each_minute();
         Self { path, due_at: Instant::now(), tick: None, trouble_log, _only_one: only_one }
     }

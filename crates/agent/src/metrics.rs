@@ -9,7 +9,7 @@
 //! so an agent has the same few series for as long as it runs. A gauge of what is not known has no value.
 
 use crate::clock;
-use crate::config::MetricsConfig;
+use crate::config::Config;
 use crate::exposition::Exposition;
 use crate::host_tcp::SocketSample;
 use crate::kernel_tcp::ASLEEP;
@@ -90,13 +90,13 @@ pub(crate) struct Shown {
 
 impl Metrics {
     /// Begins to tell, as configured; `None`: nothing is. What cannot be had is a warning.
-    pub(crate) fn start(config: &MetricsConfig, status: Status) -> Option<Self> {
+    pub(crate) fn start(config: &Config, status: Status) -> Option<Self> {
         let started_s = wall_s();
         let counts = Counts::default();
         let first = Sample { status, totals: Totals::default(), counts, started_s, taken_s: started_s };
         let sample = Mutex::new(Arc::new(first));
         let shown = Arc::new(Shown { sample, excess: Histogram::new(EXCESS_BUCKETS) });
-        let exposition = Exposition::start(config, Arc::clone(&shown))?;
+        let exposition = Exposition::start(&config.metrics, config.lock, Arc::clone(&shown))?;
         Some(Self { shown, counted: HashMap::new(), tick: 0, counts, started_s, _exposition: exposition })
     }
 

@@ -368,6 +368,26 @@ fn the_file_is_whole_readable_by_others_and_gone_with_the_agent() {
 }
 
 #[test]
+fn a_file_has_its_lock_in_the_folder_of_root_unless_the_configuration_says_otherwise() {
+    if !root() {
+        return;
+    }
+    for lock in [true, false] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("lasthop.prom");
+        let mut config = config("fixed");
+        (config.lock, config.metrics.textfile) = (lock, Some(file.clone()));
+        let agent = Running::start(config, fake(vec![sample(7, 100, 100)]));
+        wait_for("a file", || file.exists().then_some(()));
+        let of_folder = folder.path().file_name().expect("it has one").to_string_lossy().replace('-', "--");
+        let locks = fs::read_dir("/run/lasthop").into_iter().flatten().flatten();
+        let has_lock = locks.map(|lock| lock.file_name()).any(|name| name.to_string_lossy().contains(&of_folder));
+        assert_eq!(has_lock, lock);
+        agent.stop().0.expect("a clean stop");
+    }
+}
+
+#[test]
 fn wrong_addresses_and_names_are_refused_and_name_the_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("agent.toml");
