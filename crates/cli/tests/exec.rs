@@ -6,8 +6,9 @@ use common::{can_run, lasthop, result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Two laptops that send nothing while the tests run, and a camera that uploads.
@@ -177,6 +178,43 @@ fn a_signal_reaches_the_command_and_is_in_the_exit_code() {
         let output = lab.wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(128 + signal as i32), "{output:?}");
         assert!(text(&output.stderr).contains("aggregate goodput"), "the run has a report all the same: {output:?}");
+    }
+}
+
+#[test]
+fn a_signal_reaches_the_command_once_whoever_else_gets_it() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new();
+    // Counts signals until a second after the first one.
+    let count = r#"
+import os, signal, sys, time
+got = []
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda *_: got.append(time.monotonic()))
+open(sys.argv[1], "w").close()
+while not got or time.monotonic() < got[0] + 1:
+    time.sleep(0.01)
+print(len(got))
+"#;
+    let own = |pid: Pid| vec![pid];
+    let group = |pid: Pid| vec![Pid::from_raw(-pid.as_raw())];
+    // As timeout(1) does.
+    let both = |pid: Pid| vec![pid, Pid::from_raw(-pid.as_raw())];
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        for (number, whom) in [&own as &dyn Fn(Pid) -> Vec<Pid>, &group, &both].into_iter().enumerate() {
+            let ready = folder.0.path().join(format!("{signal}{number}"));
+            let mut command = folder.exec(&[], &["python3", "-c", count, ready.to_str().expect("a path")]);
+            let lab = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+            let lab = lab.expect("the command starts");
+            until("the command begins", || ready.exists());
+            for pid in whom(Pid::from_raw(lab.id() as i32)) {
+                kill(pid, signal).expect("it runs");
+            }
+            let output = lab.wait_with_output().expect("it ends");
+            assert_eq!(text(&output.stdout).trim(), "1", "{signal}, case {number}: {output:?}");
+        }
     }
 }
 

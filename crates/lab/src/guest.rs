@@ -24,7 +24,7 @@ use crate::error::{Doing, Error, Result};
 use crate::hosts::has_ipv6;
 use crate::namespace::Namespace;
 use crate::process::Process;
-use inside::{BEGUN, INTERRUPT_SENT, QUIT_SENT, Spec};
+use inside::{BEGUN, Spec, passed};
 use nix::fcntl::OFlag;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -66,8 +66,8 @@ pub struct Guest<'a> {
     pub internet: bool,
     /// The name of the host's network namespace in /run/netns.
     pub netns: Option<&'a str>,
-    /// Signals to pass on to the command: once a flag is set, and it is cleared. SIGINT and SIGQUIT only if they were not
-    /// the terminal's, which has sent them to the command, too.
+    /// Signals to pass on to the command: once a flag is set, and it is cleared. A signal
+    /// that the whole process group got is not passed on: the command has it.
     pub signals: &'a [(Signal, &'a AtomicBool)],
 }
 
@@ -164,12 +164,7 @@ impl<'a> Running<'a> {
         let Some(command) = &mut self.command else { return Ok(None) };
         for (signal, flag) in self.guest.signals {
             if flag.swap(false, Ordering::Relaxed) {
-                let signal = match signal {
-                    Signal::SIGINT => INTERRUPT_SENT,
-                    Signal::SIGQUIT => QUIT_SENT,
-                    other => *other,
-                };
-                let _ = kill(Pid::from_raw(command.process.0.id() as i32), signal);
+                command.pass(*signal);
             }
         }
         let Some(status) = command.process.0.try_wait().doing("cannot wait for the command")? else { return Ok(None) };
@@ -188,7 +183,7 @@ impl<'a> Running<'a> {
             take_terminal();
         }
         if let Some(server) = &mut self.server {
-            let _ = kill(Pid::from_raw(server.process.0.id() as i32), Signal::SIGTERM);
+            server.pass(Signal::SIGTERM);
             let deadline = Instant::now() + STOPPED_WITHIN;
             while matches!(server.process.0.try_wait(), Ok(None)) && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(5));
@@ -218,6 +213,11 @@ impl Inside {
         let spawn = if is_server { Process::spawn } else { Process::spawn_in_group };
         let process = spawn(inside, namespace, &descriptors).doing("cannot start a program in a host's namespace")?;
         Ok(Self { process, said: said.into() })
+    }
+
+    /// Passes a signal on to the program.
+    fn pass(&self, signal: Signal) {
+        let _ = kill(Pid::from_raw(self.process.0.id() as i32), passed(signal));
     }
 }
 

@@ -3,13 +3,15 @@
 use super::{NOT_BEGUN, User};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::libc;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::time::TimeSpec;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Gid, Pid, Uid, fork, pipe, setgid, setgroups, setuid};
+use nix::unistd::{ForkResult, Gid, Pid, Uid, fork, getpgid, pipe, setgid, setgroups, setuid};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -17,16 +19,27 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// What is said through the pipe when the program runs. Anything else is why it does not.
 pub(super) const BEGUN: &str = "begun";
-/// The signals that are passed on to the program. Those of the terminal reach it by themselves.
-const PASSED: [Signal; 6] =
-    [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, INTERRUPT_SENT, QUIT_SENT];
-/// SIGINT and SIGQUIT that a process sent to the laboratory alone, on their way to the program: under their own numbers
-/// they come from the terminal, too, which has sent them to the program itself.
-pub(super) const INTERRUPT_SENT: Signal = Signal::SIGPWR;
-pub(super) const QUIT_SENT: Signal = Signal::SIGSYS;
+/// The signals that are passed on to the program, each under a number of its own on its way: under their own numbers they
+/// come to the whole process group, too, with the program in it, as from a terminal or timeout(1).
+const PASSED: [(Signal, Signal); 4] = [
+    (Signal::SIGTERM, Signal::SIGSTKFLT),
+    (Signal::SIGHUP, Signal::SIGVTALRM),
+    (Signal::SIGINT, Signal::SIGPWR),
+    (Signal::SIGQUIT, Signal::SIGSYS),
+];
+/// What the laboratory passes on later than this after the process group has got the signal is another one.
+const SAME_WITHIN: Duration = Duration::from_secs(1);
+/// timeout(1) sends a signal to the laboratory and then to its process group.
+const GROUP_FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
+/// Under which number a signal is passed on; itself: it is not.
+pub(super) fn passed(signal: Signal) -> Signal {
+    PASSED.into_iter().find(|(sent, _)| *sent == signal).map_or(signal, |(_, passed)| passed)
+}
+
 /// A folder that every machine has. What is mounted here is gone before the program runs.
 const SCRATCH: &str = "/tmp";
 
@@ -79,7 +92,8 @@ fn enter(spec: &mut File, say: &mut File, command: &[OsString]) -> Result<i32, S
     #[allow(unsafe_code)]
     match unsafe { fork() }.map_err(told("cannot make a process"))? {
         ForkResult::Parent { child } => {
-            let code = supervise(child, |signal| signal).map_err(told("cannot wait for a guest"));
+            let code = supervise(child, PASSED.into_iter().map(|(_, passed)| passed), Some)
+                .map_err(told("cannot wait for a guest"));
             drop(kept);
             code
         }
@@ -137,20 +151,35 @@ fn as_first(
     }
     let child = program_of_guest.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     say.write_all(BEGUN.as_bytes()).map_err(told("cannot say that the guest runs"))?;
-    let as_sent = |signal| match signal {
-        INTERRUPT_SENT => Signal::SIGINT,
-        QUIT_SENT => Signal::SIGQUIT,
-        other => other,
+    let child = Pid::from_raw(child.id() as i32);
+    let mut of_group = Vec::new();
+    let passed_as = |signal| {
+        let Some((sent, _)) = PASSED.into_iter().find(|(_, passed)| *passed == signal) else {
+            of_group.push((signal, Instant::now()));
+            return None;
+        };
+        // A shell has process groups of its own: the signals of ours do not reach it.
+        if getpgid(Some(child)) != getpgid(None) {
+            return Some(sent);
+        }
+        of_group.retain(|(_, at)| at.elapsed() < SAME_WITHIN);
+        if !of_group.iter().any(|(got, _)| *got == sent) && comes(sent, GROUP_FOLLOWS_WITHIN) {
+            of_group.push((sent, Instant::now()));
+        }
+        (!of_group.iter().any(|(got, _)| *got == sent)).then_some(sent)
     };
-    supervise(Pid::from_raw(child.id() as i32), as_sent).map_err(told("cannot wait for a guest"))
+    let awaited = PASSED.into_iter().flat_map(|(sent, passed)| [sent, passed]);
+    supervise(child, awaited, passed_as).map_err(told("cannot wait for a guest"))
 }
 
 /// Waits for the end of a child and returns its exit code. Meanwhile passes signals on, which are blocked, and takes
 /// note of the ends of others, of which process 1 is the parent.
-fn supervise(child: Pid, passed_as: impl Fn(Signal) -> Signal) -> io::Result<i32> {
-    let mut awaited = SigSet::empty();
-    awaited.add(Signal::SIGCHLD);
-    PASSED.into_iter().for_each(|signal| awaited.add(signal));
+fn supervise(
+    child: Pid,
+    signals: impl Iterator<Item = Signal>,
+    mut passed_as: impl FnMut(Signal) -> Option<Signal>,
+) -> io::Result<i32> {
+    let awaited: SigSet = signals.chain([Signal::SIGCHLD]).collect();
     loop {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -162,10 +191,22 @@ fn supervise(child: Pid, passed_as: impl Fn(Signal) -> Signal) -> io::Result<i32
             }
         }
         let signal = awaited.wait()?;
-        if signal != Signal::SIGCHLD {
-            let _ = kill(child, passed_as(signal));
+        if signal != Signal::SIGCHLD
+            && let Some(signal) = passed_as(signal)
+        {
+            let _ = kill(child, signal);
         }
     }
+}
+
+/// Takes a signal that is blocked, if it comes within this time.
+fn comes(signal: Signal, within: Duration) -> bool {
+    let within = TimeSpec::from_duration(within);
+    let signals = SigSet::from_iter([signal]);
+    // SAFETY: the set and the time outlive the call, which needs no more than these.
+    #[allow(unsafe_code)]
+    let got = unsafe { libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), within.as_ref()) };
+    got == signal as i32
 }
 
 /// Puts files in the place of the machine's, for this namespace of mounts alone. Those that the machine does not have
