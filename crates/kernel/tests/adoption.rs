@@ -291,7 +291,7 @@ fn control_is_limited_to_a_cgroup_at_connect_and_in_each_walk() {
 #[test]
 fn the_first_rule_that_fits_by_cgroup_and_user_decides() {
     needs_root!();
-    for mode in [Mode::Control, Mode::Clamp] {
+    for mode in support::modes() {
         let net = Net::direct();
         let group = Cgroup::new("rule");
         let name = group.path.file_name().expect("it has one").to_str().expect("ours").to_owned();
@@ -389,7 +389,7 @@ fn disconnect(socket: &std::net::TcpStream) {
 #[test]
 fn a_socket_that_is_used_again_on_loopback_gets_its_own_control_back_as_it_connects() {
     needs_root!();
-    for mode in [Mode::Control, Mode::Clamp] {
+    for mode in support::modes() {
         let net = Net::direct();
         let mut kernel = load_with(&net, mode, |_| {});
         let bound = lasthop_laws::Bound { max_segments: 4, ..lasthop_laws::Bound::default() };

@@ -81,7 +81,7 @@ fn is_limited(kernel: &mut Kernel, flow: &Flow) -> bool {
 fn a_pacing_rate_holds_though_the_window_is_far_larger() {
     needs_root!();
     let net = Net::direct();
-    for mode in [Mode::Control, Mode::Clamp] {
+    for mode in support::modes() {
         let mut kernel = load_with(&net, mode, |_| {});
         let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
         kernel.set_bounds(None, &[(flow.cookie(), limit())], LONG).expect("bounds");
@@ -103,7 +103,7 @@ fn a_pacing_rate_holds_though_the_window_is_far_larger() {
 fn a_limit_holds_for_new_flows_beside_a_window() {
     needs_root!();
     let net = Net::direct();
-    for mode in [Mode::Control, Mode::Clamp] {
+    for mode in support::modes() {
         let mut kernel = load_with(&net, mode, |_| {});
         let both = Bound { max_segments: 4, ..pace(2.0).expect("a bound") };
         kernel.set_bounds(Some(both), &[], LONG).expect("bounds");
@@ -170,7 +170,7 @@ fn an_idle_flow_starts_at_the_limit_that_has_been_set_meanwhile() {
 fn an_applications_own_limit_survives_ours() {
     needs_root!();
     let net = Net::direct();
-    for mode in [Mode::Control, Mode::Clamp] {
+    for mode in support::modes() {
         let mut kernel = load_with(&net, mode, |_| {});
         // 1 Mb/s is below our 2 Mb/s, 8 Mb/s is above, and then there is none.
         for (own, both) in [(125_000, 125_000), (1_000_000, LIMIT), (NO_PACE, LIMIT)] {

@@ -415,6 +415,14 @@ pub fn load_with(
     })
 }
 
+/// The modes that bound, of which kernels before 6.4 have the second only.
+pub fn modes() -> impl Iterator<Item = lasthop_kernel::Mode> {
+    use lasthop_kernel::Mode::{Clamp, Control};
+    let kernel = libbpf_rs::btf::Btf::from_vmlinux().expect("the kernel's types");
+    let has_links = kernel.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("bpf_struct_ops_link").is_some();
+    [Control, Clamp].into_iter().filter(move |mode| *mode == Clamp || has_links)
+}
+
 /// Whether `tcp_congestion_ops` has `cwnd_event_tx_start` (seen in Linux 7.2).
 fn kernel_tells_starts() -> bool {
     let kernel = libbpf_rs::btf::Btf::from_vmlinux().expect("the kernel's types");
