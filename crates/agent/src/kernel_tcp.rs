@@ -23,6 +23,10 @@ pub(crate) const ASLEEP: Span = Span::from_secs(30);
 struct KernelTcp {
     kernel: Kernel,
     asleep: u64,
+    /// Open sockets that the kernel refused to change, at the last walk.
+    refused: u64,
+    /// Open sockets cannot be bounded in mode clamp: it was said.
+    leaves_open_ones: bool,
     /// Refused pacing limits at the last warning.
     unpaced: u64,
     /// Bounding what is received was tried and failed: it was said, and is not tried again.
@@ -81,6 +85,8 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     let mut tcp = KernelTcp {
         kernel,
         asleep: 0,
+        refused: 0,
+        leaves_open_ones: false,
         unpaced: 0,
         receives_unbounded: false,
         missing: Vec::new(),
@@ -203,10 +209,18 @@ impl HostTcp for KernelTcp {
 
     fn adopt(&mut self) -> Result<u64> {
         let lasthop_kernel::Adopted { adopted, left, restored, failed, .. } = self.kernel.adopt()?;
-        if adopted + restored + failed > 0 {
+        let refused = std::mem::replace(&mut self.refused, failed);
+        if adopted + restored > 0 || failed != refused {
             info!(
                 "open sockets: {adopted} taken over, {left} left alone, {restored} given back, {failed} refused by \
                  the kernel"
+            );
+        }
+        if failed > 0 && !self.leaves_open_ones && self.kernel.mode() == lasthop_kernel::Mode::Clamp {
+            self.leaves_open_ones = true;
+            warn!(
+                "connections that were open before the agent are not bounded: without a congestion control of ours, \
+                 Linux does that from 6.13 on"
             );
         }
         Ok(adopted)

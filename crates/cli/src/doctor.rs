@@ -114,7 +114,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let best = support.best_mode();
     let (best_mode, means) = match best {
         Mode::Control => ("control", "windows are bounded from both sides, and pacing rates from above, under a lease"),
-        Mode::Clamp => ("clamp", "windows and pacing rates are bounded from above only"),
+        Mode::Clamp => {
+            let means =
+                "windows and pacing rates are bounded from above only, before Linux 6.13 those of new connections";
+            ("clamp", means)
+        }
         Mode::Observe => ("observe", "connections are watched, nothing is changed"),
         Mode::Nothing => ("nothing", "the agent cannot run here"),
     };

@@ -401,6 +401,11 @@ pub fn load(net: &Net) -> lasthop_kernel::Kernel {
     load_with(net, lasthop_kernel::Mode::Control, |_| {})
 }
 
+/// The same in the best mode that this kernel has.
+pub fn load_best(net: &Net) -> lasthop_kernel::Kernel {
+    load_with(net, modes().next().expect("one"), |_| {})
+}
+
 /// The same in another mode, with options changed by `change`.
 pub fn load_with(
     net: &Net,
@@ -421,6 +426,13 @@ pub fn modes() -> impl Iterator<Item = lasthop_kernel::Mode> {
     let kernel = libbpf_rs::btf::Btf::from_vmlinux().expect("the kernel's types");
     let has_links = kernel.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("bpf_struct_ops_link").is_some();
     [Control, Clamp].into_iter().filter(move |mode| *mode == Clamp || has_links)
+}
+
+/// Whether this is Linux MAJOR.MINOR or later.
+pub fn is_since(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc");
+    let mut parts = release.split(['.', '-', '\n']).map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next(), parts.next()) >= (Some(major), Some(minor))
 }
 
 /// Whether `tcp_congestion_ops` has `cwnd_event_tx_start` (seen in Linux 7.2).
