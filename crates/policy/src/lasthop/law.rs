@@ -23,7 +23,7 @@ const AIM_OF_PATH: f64 = 0.1;
 /// Congested is a queue twice the least aim's parts for access point and path, and this for each host, whose turn on the
 /// air takes up to 5.5 ms; a step long, while the total grows by no more than this part: slow start is no congestion.
 const CONGESTED_BY_HOST: Span = Span::from_millis(6);
-const GROWS: f64 = 1.1;
+const GROWS: f64 = 1.3;
 /// ... A tick that is not congested counts back, and does not start the count anew. A host goes on proposing for this long:
 /// where hosts are many, beacons come every few seconds, and most are to propose at one time.
 const LULL: Span = Span::from_secs(2);
