@@ -220,7 +220,7 @@ impl HostTcp for KernelTcp {
             self.leaves_open_ones = true;
             warn!(
                 "connections that were open before the agent are not bounded: without a congestion control of ours, \
-                 Linux does that from 6.13 on"
+                 Linux does that from 6.12 on"
             );
         }
         Ok(adopted)

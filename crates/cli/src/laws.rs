@@ -197,7 +197,7 @@ fn warn_of_listeners(pinned: &Handles) -> Result<()> {
     let failed = pinned.heard()?.listeners_failed;
     if failed > 0 {
         crate::tell(format_args!(
-            "lasthop: {failed} listening sockets could not be prepared and hear no reports (that needs Linux 6.13): restart their servers"
+            "lasthop: {failed} listening sockets could not be prepared and hear no reports (that needs Linux 6.12): restart their servers"
         ));
     }
     Ok(())

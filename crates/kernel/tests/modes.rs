@@ -6,7 +6,7 @@ mod support;
 use lasthop_kernel::{Kernel, Mode, Options, Outcome};
 use lasthop_laws::Bound;
 use lasthop_units::{Rate, Span};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{A4, B4, B6, Flow, NO_PACE, Net, bound, eventually, load_with, set_control, throughout};
@@ -53,14 +53,19 @@ fn a_clamp_bounds_new_flows_of_the_interface_and_no_others() {
     kernel.set_bounds(bound(0, 6), &[], LONG).expect("bounds");
     let mut flows: Vec<_> = [B4, B6].map(|address| Flow::idle_with(&net.a, &net.b, address, cubic)).into();
     let mut left = Flow::idle_with(&net.a, &net.b, B4, |socket| set_control(socket, "reno"));
-    let mut loopback = Flow::idle_with(&net.a, &net.a, "127.0.0.1", cubic);
-    for flow in flows.iter_mut().chain([&mut left, &mut loopback]) {
+    let loopback = Flow::idle_with(&net.a, &net.a, "127.0.0.1", cubic);
+    for flow in flows.iter_mut().chain([&mut left]) {
         flow.send();
+    }
+    // RTT samples, at which a clamp would hold.
+    for _ in 0..20 {
+        (&*loopback.sender).write_all(&[0; 1000]).expect("sent");
+        (&*loopback.receiver).read_exact(&mut [0; 1000]).expect("received");
     }
     eventually("clamped", || flows.iter().all(|flow| flow.info().tcpi_snd_cwnd <= 6));
     throughout(Duration::from_millis(300), || assert!(flows.iter().all(|flow| flow.info().tcpi_snd_cwnd <= 6)));
     eventually("the one on the leave list grows", || left.info().tcpi_snd_cwnd > 12);
-    eventually("the one over loopback grows", || loopback.info().tcpi_snd_cwnd > 12);
+    assert!(loopback.info().tcpi_snd_cwnd >= 10, "the one over loopback keeps its window");
     assert!(flows.iter().all(|flow| flow.control() == "cubic"), "the control is the socket's own");
     let samples = kernel.sample().expect("a walk");
     assert_eq!(samples.iter().filter(|sample| sample.controlled && sample.bound == bound(0, 6)).count(), 2);
@@ -79,7 +84,7 @@ fn a_clamp_holds_for_flows_that_exist_and_lapses_with_its_lease() {
     eventually("a window past 12", || flow.info().tcpi_snd_cwnd > 12);
     let mut kernel = load_with(&net, Mode::Clamp, |_| {});
     let adopted = kernel.adopt().expect("a walk");
-    if !support::is_since(6, 13) {
+    if !support::is_since(6, 12) {
         assert_eq!((adopted.adopted, adopted.failed), (0, 2), "none is half adopted");
         assert_eq!(kernel.adopt().expect("a walk").already, 0);
         return;

@@ -121,7 +121,7 @@ int clamp_new(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* Starts or stops RTT_CB on a socket that already exists. This needs Linux 6.13. */
+/* Starts or stops RTT_CB on a socket that already exists. This needs Linux 6.12. */
 static __always_inline int ask_for_rtts(struct tcp_sock *tp, bool ask)
 {
 	int flags = 0;

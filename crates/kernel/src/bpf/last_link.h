@@ -439,7 +439,7 @@ int release_listeners(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (*ours & KEEPS_SYNS)
 		bpf_setsockopt(tp, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
-	/* a kernel before 6.13 cannot remove them here; the record of whose they are stays */
+	/* a kernel before 6.12 cannot remove them here; the record of whose they are stays */
 	if (bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
 		return 0;
 	flags &= ~(*ours & ~NO_CALLBACK);
