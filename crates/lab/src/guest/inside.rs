@@ -35,6 +35,7 @@ const PASSED: [(Signal, Signal); 4] = [
 const SAME_WITHIN: Duration = Duration::from_secs(1);
 /// timeout(1) sends a signal to the laboratory and then to its process group.
 const GROUP_FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
+
 /// Under which number a signal is passed on; itself: it is not.
 pub(super) fn passed(signal: Signal) -> Signal {
     PASSED.into_iter().find(|(sent, _)| *sent == signal).map_or(signal, |(_, passed)| passed)
