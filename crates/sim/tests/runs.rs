@@ -1,21 +1,16 @@
 //! Whole runs: properties that hold whatever the model's details are.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, Override, ResultFile as _, RunResult, Scenario, Series};
+mod common;
+
+use common::{load, run};
+use lasthop_scenario::{Build, ResultFile as _, RunResult, Series};
 use lasthop_sim::{Options, SimError};
 use lasthop_units::Rate;
 use std::sync::atomic::AtomicBool;
 
-fn load(text: &str, overrides: &[&str]) -> Scenario {
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
-    Scenario::from_toml("test.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn run(text: &str, overrides: &[&str]) -> (RunResult, Series) {
-    let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {}, on_sample: None };
-    let outcome = lasthop_sim::run(&load(text, overrides), &options).unwrap_or_else(|error| panic!("{error}"));
-    outcome.expect("the run was not stopped")
+fn with_series(text: &str, overrides: &[&str]) -> (RunResult, Series) {
+    common::try_run(text, overrides, true).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// One host, one upload over a wire of 10 Mb/s and a path of 20 ms.
@@ -47,17 +42,17 @@ start_s = [0.0, 2.0]
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_one_does_not() {
-    let (first, first_series) = run(TEN, &["duration_s=15", "hosts.0.policy=formula"]);
-    let (again, again_series) = run(TEN, &["duration_s=15", "hosts.0.policy=formula"]);
+    let (first, first_series) = with_series(TEN, &["duration_s=15", "hosts.0.policy=formula"]);
+    let (again, again_series) = with_series(TEN, &["duration_s=15", "hosts.0.policy=formula"]);
     assert_eq!(first.to_json(), again.to_json());
     assert_eq!(first_series, again_series);
-    let (other, _) = run(TEN, &["duration_s=15", "hosts.0.policy=formula", "seed=2"]);
+    let other = run(TEN, &["duration_s=15", "hosts.0.policy=formula", "seed=2"]);
     assert_ne!(first.aggregate_goodput_mbps, other.aggregate_goodput_mbps);
 }
 
 #[test]
 fn a_lone_upload_fills_a_wire() {
-    let (result, _) = run(WIRE, &[]);
+    let result = run(WIRE, &[]);
     // 10 Mb/s of IP packets, of whose 1500 bytes 1448 are payload: 9.653 Mb/s. A queue of 50 packets exceeds the 17 of
     // the bandwidth-delay product, so the wire never runs empty. 0.3 % are allowed for the losses of the first seconds.
     let most = 10.0 * 1448.0 / 1500.0;
@@ -72,13 +67,13 @@ fn a_lone_upload_fills_a_wire() {
 
 #[test]
 fn a_download_fills_a_wire_too() {
-    let (result, _) = run(WIRE, &["hosts.0.flows.0.direction=down"]);
+    let result = run(WIRE, &["hosts.0.flows.0.direction=down"]);
     assert!(result.aggregate_goodput_mbps > 0.99 * 9.653, "{}", result.aggregate_goodput_mbps);
 }
 
 #[test]
 fn without_help_the_access_points_queue_overflows_and_round_trips_stand() {
-    let (result, _) = run(TEN, &[]);
+    let result = run(TEN, &[]);
     assert!(result.access.downlink_drops > 1_000, "{} ACKs were dropped", result.access.downlink_drops);
     assert!(result.access.downlink_queue_p95 >= 95.0, "{}", result.access.downlink_queue_p95);
     let rtt = result.rtt_ms.expect("it was measured");
@@ -90,14 +85,14 @@ fn without_help_the_access_points_queue_overflows_and_round_trips_stand() {
 
 #[test]
 fn with_arf_the_aggregate_collapses() {
-    let fixed = run(TEN, &[]).0.aggregate_goodput_mbps;
-    let arf = run(TEN, &["access.rate_control=arf"]).0.aggregate_goodput_mbps;
+    let fixed = run(TEN, &[]).aggregate_goodput_mbps;
+    let arf = run(TEN, &["access.rate_control=arf"]).aggregate_goodput_mbps;
     assert!(arf < 0.5 * fixed, "{arf} of {fixed} Mb/s");
 }
 
 #[test]
 fn a_fixed_bound_gives_equal_shares_and_the_paths_round_trip() {
-    let (result, series) = run(TEN, &["hosts.0.policy=fixed"]);
+    let (result, series) = with_series(TEN, &["hosts.0.policy=fixed"]);
     assert!(result.jain_index.expect("an index") > 0.999, "{:?}", result.jain_index);
     assert_eq!(result.access.downlink_drops, 0);
     let rtt = result.rtt_ms.expect("it was measured");
@@ -110,7 +105,7 @@ fn a_fixed_bound_gives_equal_shares_and_the_paths_round_trip() {
 
 #[test]
 fn the_agents_hear_each_other_over_the_air() {
-    let (result, _) = run(TEN, &["hosts.0.policy=formula"]);
+    let result = run(TEN, &["hosts.0.policy=formula"]);
     // 30 s of a beacon every 0.8 s from ten hosts, to nine others each: 375. Some are sent every 0.3 s before all hosts
     // are known, and some hosts estimate one peer more or less.
     let policies = &result.policies;
@@ -128,7 +123,7 @@ fn the_agents_hear_each_other_over_the_air() {
 fn a_keystroke_takes_half_the_path() {
     let text =
         WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"interactive\"\ngap_ms = 200\nmessage_bytes = 40");
-    let (result, _) = run(&text, &["duration_s=100"]);
+    let result = run(&text, &["duration_s=100"]);
     let flow = &result.flows[0];
     // A Poisson process of 5 a second over 95 s: 475, standard deviation 22; five of them are 110.
     assert!((365..=585).contains(&flow.messages), "{}", flow.messages);
@@ -141,7 +136,7 @@ fn a_keystroke_takes_half_the_path() {
 fn transfers_come_and_go() {
     let text =
         WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"transfers\"\ntransfer_kib = 100\noff_s = 0.5");
-    let (result, _) = run(&text, &["duration_s=60"]);
+    let result = run(&text, &["duration_s=60"]);
     let flow = &result.flows[0];
     // 100 KiB are 71 segments. With an initial window of 10 they take some four round trips of 21 ms, the handshake,
     // and 71 * 1.2 ms on the wire. One transfer each 0.5 + 0.17 s is 82 in 55 s; the pauses are exponential, so the
@@ -163,11 +158,11 @@ fn goodput(series: &Series, flow: u32, from: f64, until: f64) -> f64 {
 #[test]
 fn a_wire_that_gets_slower_carries_less_from_then_on() {
     let slower = ["changes.0.at_s=10", "changes.0.of=access", "changes.0.rate_mbps=2", "sample_ms=100"];
-    let (result, series) = run(WIRE, &slower);
+    let (result, series) = with_series(WIRE, &slower);
     // As above 9.65 Mb/s, and a fifth of it. A second after the change the queue of the old rate is gone.
     let (before, after) = (goodput(&series, 0, 5.0, 10.0), goodput(&series, 0, 11.0, 20.0));
     assert!((9.5..=9.66).contains(&before) && (1.85..=1.94).contains(&after), "{before} {after}");
-    let (again, again_series) = run(WIRE, &slower);
+    let (again, again_series) = with_series(WIRE, &slower);
     assert_eq!((result.to_json(), series), (again.to_json(), again_series));
 }
 
@@ -176,7 +171,7 @@ fn a_station_that_moves_away_keeps_the_medium_longer_from_then_on() {
     let away =
         ["hosts.0.count=2", "changes.0.at_s=10", "changes.0.hosts=[1]", "changes.0.rate_mbps=6", "sample_ms=100"];
     let away = [&["access.kind=wifi", "access.rate_mbps=54", "hosts.0.flows.0.start_s=[0, 1]"][..], &away[..]].concat();
-    let (_, series) = run(WIRE, &away);
+    let (_, series) = with_series(WIRE, &away);
     // Both get the same number of frames: first of 254 us of data each at 54 Mb/s, then of 254 and 2078 us. With the
     // frames' overhead, and an ACK for every second one, that is some 2.5 times less than before, also for the host
     // that did not move.
@@ -189,7 +184,7 @@ fn a_station_that_moves_away_keeps_the_medium_longer_from_then_on() {
     assert!((0.5..=2.0).contains(&(near_after / far_after)), "{near_after} {far_after}");
     // With every second frame lost as well, its goodput is less again, and its neighbour's more.
     let noisy = [&away[..], &["changes.0.frame_error_rate=0.5"][..]].concat();
-    let (_, series) = run(WIRE, &noisy);
+    let (_, series) = with_series(WIRE, &noisy);
     let [near_noisy, far_noisy] = [0, 1].map(|flow| goodput(&series, flow, 12.0, 20.0));
     assert!(far_noisy < 0.8 * far_after && near_noisy > far_noisy, "{near_noisy} {far_noisy} {far_after}");
 }
@@ -197,7 +192,7 @@ fn a_station_that_moves_away_keeps_the_medium_longer_from_then_on() {
 #[test]
 fn an_application_that_stops_frees_the_wire() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ncount = 2\n[[hosts.flows]]\nstop_s = 8");
-    let (result, series) = run(&text, &["duration_s=30", "warmup_s=10"]);
+    let (result, series) = with_series(&text, &["duration_s=30", "warmup_s=10"]);
     assert!(result.flows[2].goodput_mbps < 0.1, "{}", result.flows[2].goodput_mbps);
     assert!(series.flows.of_flow(2).all(|sample| sample.t_s < 12.0), "the connection is closed");
     assert!(result.aggregate_goodput_mbps > 0.98 * 9.653);
@@ -206,7 +201,7 @@ fn an_application_that_stops_frees_the_wire() {
 #[test]
 fn saturated_stations_share_the_medium_evenly() {
     let text = TEN.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"saturated\"\npacket_bytes = 1500");
-    let (result, _) = run(&text, &["duration_s=20", "warmup_s=2", "access.retry_limit=0"]);
+    let result = run(&text, &["duration_s=20", "warmup_s=2", "access.retry_limit=0"]);
     // dcf.md 3.1, ten stations at 54 Mb/s: 27.38 (EIFS) to 28.15 Mb/s (DIFS) for 1500 bytes, of which 1472 are the
     // datagram's payload: 26.87 to 27.63. The network crate's tests compare the medium with the tables within 1.5 %.
     let goodput = result.aggregate_goodput_mbps;
@@ -234,7 +229,7 @@ fn a_congestion_control_of_the_kernel_is_refused_with_those_that_are_here() {
 #[test]
 fn saturated_flows_of_one_host_take_turns() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"saturated\"\ncount = 2");
-    let (result, _) = run(&text, &[]);
+    let result = run(&text, &[]);
     assert!(result.jain_index.expect("an index") > 0.999, "{:?}", result.jain_index);
 }
 
@@ -254,23 +249,23 @@ to = \"B\"
 kind = \"saturated\"
 ";
     // Packets lost before the queue take no time on the link: 10 Mb/s, of whose 1500 bytes 1472 are payload.
-    let (result, _) = run(text, &["links.0.loss=0.2"]);
+    let result = run(text, &["links.0.loss=0.2"]);
     assert!(result.aggregate_goodput_mbps > 0.99 * 10.0 * 1472.0 / 1500.0, "{}", result.aggregate_goodput_mbps);
     // With all packets lost, time still goes on.
-    assert_eq!(run(text, &["links.0.loss=1"]).0.aggregate_goodput_mbps, 0.0);
+    assert_eq!(run(text, &["links.0.loss=1"]).aggregate_goodput_mbps, 0.0);
 }
 
 #[test]
 fn transfers_end_with_the_application() {
     let kind = "[[hosts.flows]]\nkind = \"transfers\"\ntransfer_kib = 100\noff_s = 0.1\nstop_s = 5";
-    let (result, _) = run(&WIRE.replace("[[hosts.flows]]", kind), &["warmup_s=6"]);
+    let result = run(&WIRE.replace("[[hosts.flows]]", kind), &["warmup_s=6"]);
     assert_eq!((result.flows[0].messages, result.flows[0].goodput_mbps), (0, 0.0));
 }
 
 #[test]
 fn a_message_that_is_written_before_the_stop_is_still_sent() {
     let kind = "[[hosts.flows]]\nkind = \"interactive\"\ngap_ms = 2000\nmessage_bytes = 1000000\nstop_s = 6";
-    let (result, _) = run(&WIRE.replace("[[hosts.flows]]", kind), &["warmup_s=0", "duration_s=60"]);
+    let result = run(&WIRE.replace("[[hosts.flows]]", kind), &["warmup_s=0", "duration_s=60"]);
     let flow = &result.flows[0];
     let read = flow.goodput_mbps * 60.0 / 8.0;
     assert!(flow.messages > 0 && (read - flow.messages as f64).abs() < 1e-6, "{read} of {}", flow.messages);
@@ -279,7 +274,7 @@ fn a_message_that_is_written_before_the_stop_is_still_sent() {
 #[test]
 fn a_transfer_that_ended_before_the_warm_up_is_not_starved() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ncount = 2\n[[hosts.flows]]\ntransfer_kib = 200");
-    let (result, _) = run(&text, &["warmup_s=10"]);
+    let result = run(&text, &["warmup_s=10"]);
     assert_eq!((result.flows[2].goodput_mbps, result.flows[2].always_busy), (0.0, false));
     assert_eq!((result.fairness_flows, result.starved_flows), (2, 0));
     // The index of two flows: with the third, which got nothing, it could not exceed 2/3.
@@ -291,7 +286,7 @@ fn a_transfer_that_ended_before_the_warm_up_is_not_starved() {
 #[test]
 fn someone_who_types_beside_an_upload_is_not_starved() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\n[[hosts.flows]]\nkind = \"interactive\"");
-    let (result, _) = run(&text, &["duration_s=60"]);
+    let result = run(&text, &["duration_s=60"]);
     assert!(result.flows[1].goodput_mbps < 0.01 && result.flows[1].messages > 20, "{:?}", result.flows[1]);
     assert_eq!((result.fairness_flows, result.starved_flows, result.jain_index), (1, 0, Some(1.0)));
 }
@@ -300,7 +295,7 @@ fn someone_who_types_beside_an_upload_is_not_starved() {
 fn a_message_that_is_never_delivered_counts_with_its_age_at_the_end() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"interactive\"\nmessage_bytes = 40");
     // From 20 s on nothing gets through.
-    let (result, _) = run(&text, &["duration_s=50", "changes.0.at_s=20", "changes.0.of=path", "changes.0.loss=1"]);
+    let result = run(&text, &["duration_s=50", "changes.0.at_s=20", "changes.0.of=path", "changes.0.loss=1"]);
     let messages = result.messages.expect("there are some");
     assert!(messages.delivered > 0 && messages.undelivered > 5, "{messages:?}");
     // The first of them was written at 20 s or soon after: a gap with a mean of 1 s seldom exceeds 8 s.
@@ -314,7 +309,7 @@ fn a_message_that_is_never_delivered_counts_with_its_age_at_the_end() {
     );
     // Without any delivery there is a number, too: the first message is written after the connection opens, or should
     // open.
-    let (result, _) = run(&text, &["path.loss=1"]);
+    let result = run(&text, &["path.loss=1"]);
     let messages = result.messages.expect("there are some");
     assert!(messages.delivered == 0 && messages.undelivered > 5, "{messages:?}");
     assert!(messages.took_ms.is_some_and(|took| took.max > 12_000.0 && took.max <= 20_000.0), "{messages:?}");
@@ -323,7 +318,7 @@ fn a_message_that_is_never_delivered_counts_with_its_age_at_the_end() {
 #[test]
 fn a_bulk_flow_of_which_nothing_gets_through_is_starved() {
     let text = WIRE.replace("[path]", "[path]\nloss = 1");
-    let (result, _) = run(&text, &["hosts.0.flows.0.transfer_kib=100", "hosts.0.count=2"]);
+    let result = run(&text, &["hosts.0.flows.0.transfer_kib=100", "hosts.0.count=2"]);
     assert_eq!((result.fairness_flows, result.starved_flows, result.jain_index), (2, 2, None));
     let transfers = result.transfers.expect("there are two");
     assert_eq!((transfers.delivered, transfers.undelivered), (0, 2));
@@ -333,7 +328,7 @@ fn a_bulk_flow_of_which_nothing_gets_through_is_starved() {
 
 #[test]
 fn a_lower_limit_of_one_segment_is_none() {
-    let (_, series) = run(TEN, &["hosts.0.policy=fixed", "hosts.0.count=1", "duration_s=12"]);
+    let (_, series) = with_series(TEN, &["hosts.0.policy=fixed", "hosts.0.count=1", "duration_s=12"]);
     assert!(series.flows.bound_max.contains(&Some(40)));
     assert!(series.flows.bound_min.iter().all(Option::is_none), "bound.h: 0 and 1 are no lower limit");
 }
@@ -341,7 +336,7 @@ fn a_lower_limit_of_one_segment_is_none() {
 #[test]
 fn an_agent_does_not_control_what_the_server_sends() {
     let text = TEN.replace("start_s = [0.0, 2.0]", "start_s = [1.0, 2.0]\ndirection = \"down\"");
-    let (result, series) = run(&text, &["hosts.0.policy=fixed", "hosts.0.count=2"]);
+    let (result, series) = with_series(&text, &["hosts.0.policy=fixed", "hosts.0.count=2"]);
     assert!(result.flows.iter().all(|flow| flow.controlled_share == 0.0));
     assert!(series.flows.bound_max.iter().all(Option::is_none));
 }
@@ -352,7 +347,7 @@ fn a_keystroke_that_the_hosts_own_queue_refuses_is_sent_later() {
         "[[hosts.flows]]",
         "[[hosts.flows]]\n[[hosts.flows]]\nkind = \"interactive\"\ngap_ms = 1000\nmessage_bytes = 40",
     );
-    let (result, _) = run(&text, &["hosts.0.queue_packets=5", "duration_s=60"]);
+    let result = run(&text, &["hosts.0.queue_packets=5", "duration_s=60"]);
     // 55 gaps with a mean of 1 s: 55, standard deviation 7.4; nearly all arrive.
     assert!(result.flows[1].messages > 25, "{} messages", result.flows[1].messages);
 }
@@ -380,7 +375,7 @@ to = \"S1\"
 [[hosts.flows]]
 to = \"S2\"
 ";
-    let (result, _) = run(text, &[]);
+    let result = run(text, &[]);
     let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
     // 1448 of 1500 bytes of 0.2 and 100 Mb/s. 64 KiB are several times the 25 KiB in flight on the fast link.
     assert!(goodputs[0] > 0.8 * 0.193 && goodputs[0] < 1.02 * 0.1931, "{goodputs:?}");
@@ -390,9 +385,9 @@ to = \"S2\"
 #[test]
 fn a_connection_that_is_over_did_connect() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ntransfer_kib = 100");
-    assert_eq!(run(&text, &["warmup_s=0"]).0.notes, [""; 0]);
+    assert_eq!(run(&text, &["warmup_s=0"]).notes, [""; 0]);
     // The only packet on a link that loses everything is the SYN.
-    let (result, _) = run(&text, &["warmup_s=0", "path.loss=1"]);
+    let result = run(&text, &["warmup_s=0", "path.loss=1"]);
     assert_eq!(result.notes, ["1 of 1 flows did not connect within the run"]);
 }
 
@@ -423,7 +418,7 @@ to = \"Server\"
 #[test]
 fn a_server_that_is_told_of_the_last_link_does_not_take_its_errors_for_congestion() {
     let goodput = |overrides: &[&str]| {
-        let (result, series) = run(LAST_LINK, overrides);
+        let (result, series) = with_series(LAST_LINK, overrides);
         (result.aggregate_goodput_mbps, result.flows[0].last_link, series)
     };
     let (told, last_link, series) = goodput(&[]);
@@ -447,7 +442,7 @@ fn a_server_that_is_told_of_the_last_link_does_not_take_its_errors_for_congestio
 fn a_server_hears_of_a_link_that_changes_when_its_client_knows() {
     let slower = ["changes.0.at_s=20", "changes.0.between=[\"R\", \"Client\"]", "changes.0.rate_mbps=2"];
     let late = [&slower[..], &["hosts.0.last_link.delay_s=5", "sample_ms=100"]].concat();
-    let (_, series) = run(LAST_LINK, &late);
+    let (_, series) = with_series(LAST_LINK, &late);
     let said = |from: f64, until: f64| {
         let rows = series.flows.of_flow(0).filter(move |row| row.t_s > from && row.t_s < until);
         let mut said: Vec<Option<f64>> = rows.map(|row| row.reported_bandwidth_mbps).collect();
@@ -483,7 +478,7 @@ fn the_estimators_think_that_a_radio_carries_a_little_less_than_it_does() {
         ("802.11b", 2.0, Modulation::Dsss, one),
     ] {
         let overrides = [format!("access.standard={standard}"), format!("access.rate_mbps={mbps}")];
-        let (result, _) = run(wifi, &overrides.each_ref().map(String::as_str));
+        let result = run(wifi, &overrides.each_ref().map(String::as_str));
         // The IP rate: 1500 bytes for 1448 of payload.
         let carried = result.aggregate_goodput_mbps * 1500.0 / 1448.0;
         let phy = PhyRate { rate: Rate::from_mbps(mbps), modulation };

@@ -11,9 +11,13 @@ pub(crate) fn run(text: &str, overrides: &[&str]) -> RunResult {
 
 /// The same with its series, if asked for, and where the simulator may refuse.
 pub(crate) fn try_run(text: &str, overrides: &[&str], series: bool) -> Result<(RunResult, Series), SimError> {
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
-    let scenario = Scenario::from_toml("some.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series, stop: &stop, progress: &|_| {}, on_sample: None };
-    lasthop_sim::run(&scenario, &options).map(|outcome| outcome.expect("the run was not stopped"))
+    lasthop_sim::run(&load(text, overrides), &options).map(|outcome| outcome.expect("the run was not stopped"))
+}
+
+/// The scenario alone.
+pub(crate) fn load(text: &str, overrides: &[&str]) -> Scenario {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    Scenario::from_toml("some.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
