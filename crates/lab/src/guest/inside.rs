@@ -31,7 +31,7 @@ const PASSED: [(Signal, Signal); 4] = [
     (Signal::SIGINT, Signal::SIGPWR),
     (Signal::SIGQUIT, Signal::SIGSYS),
 ];
-/// What the laboratory passes on later than this after the process group has got the signal is another one.
+/// A signal that the laboratory passes on within this time of the process group's is the same one.
 const SAME_WITHIN: Duration = Duration::from_secs(1);
 /// timeout(1) sends a signal to the laboratory and then to its process group.
 const GROUP_FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
@@ -164,10 +164,13 @@ fn as_first(
             return Some(sent);
         }
         of_group.retain(|(_, at)| at.elapsed() < SAME_WITHIN);
-        if !of_group.iter().any(|(got, _)| *got == sent) && comes(sent, GROUP_FOLLOWS_WITHIN) {
+        if !of_group.iter().any(|(got, _)| *got == sent) {
+            if !comes(sent, GROUP_FOLLOWS_WITHIN) {
+                return Some(sent);
+            }
             of_group.push((sent, Instant::now()));
         }
-        (!of_group.iter().any(|(got, _)| *got == sent)).then_some(sent)
+        None
     };
     let awaited = PASSED.into_iter().flat_map(|(sent, passed)| [sent, passed]);
     supervise(child, awaited, passed_as).map_err(told("cannot wait for a guest"))
