@@ -12,6 +12,8 @@ pub(crate) const WIDTH: f64 = 960.0;
 /// Empty to the left of the canvas: letters reach beyond the place where they begin, and some programs cut them off.
 const EDGE: f64 = 6.0;
 const SCALE: f64 = 2.0;
+/// The namespace of SVG.
+const SVG: &str = "http://www.w3.org/2000/svg";
 
 /// Room for the tick labels of the vertical axis.
 pub(crate) const MARGIN_LEFT: f64 = 48.0;
@@ -90,9 +92,10 @@ pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> 
         let _ = write!(dashes, r#"[stroke="{}"]{{stroke-dasharray:{dash}}}"#, colour.hex());
     }
     let (title, paper, width) = (Escaped(title), PAPER.hex(), WIDTH + EDGE);
-    let (edge, box_width, box_height) = (-units(EDGE), units(width), units(height));
+    let edge = -units(EDGE);
+    let view = format!("{edge} 0 {} {}", units(width), units(height));
     let text = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="{edge} 0 {box_width} {box_height}" role="img" font-family="system-ui, sans-serif">
+        r#"<svg xmlns="{SVG}" width="{width}" height="{height}" viewBox="{view}" role="img" font-family="system-ui, sans-serif">
 <title>{title}</title>
 <style>polyline{{stroke-linejoin:round}}{dashes}</style>
 <rect x="{edge}" width="100%" height="100%" fill="{paper}"/>
