@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         Mode::Control => ("control", "windows are bounded from both sides, and pacing rates from above, under a lease"),
         Mode::Clamp => {
             let means =
-                "windows and pacing rates are bounded from above only, before Linux 6.12 those of new connections";
+                "windows and pacing rates are bounded from above only, and before Linux 6.12 only of new connections";
             ("clamp", means)
         }
         Mode::Observe => ("observe", "connections are watched, nothing is changed"),
