@@ -21,8 +21,9 @@ const LEAST_AIM: Span = Span::from_millis(10);
 const AIM_OF_HOST: Span = Span::from_millis(1);
 const AIM_OF_PATH: f64 = 0.1;
 /// Congested is a queue twice the least aim's parts for access point and path, and this for each host, whose turn on the
-/// air takes up to 5.5 ms; a step long, while the total grows by no more than this part: slow start is no congestion.
+/// air takes up to 5.5 ms, ...
 const CONGESTED_BY_HOST: Span = Span::from_millis(6);
+/// ... for a step, while the total is below so many times its mean: slow start is no congestion.
 const GROWS: f64 = 1.3;
 /// ... A tick that is not congested counts back, and does not start the count anew. A host goes on proposing for this long:
 /// where hosts are many, beacons come every few seconds, and most are to propose at one time.
@@ -38,7 +39,7 @@ pub(super) const STEP_FOR: Span = Span::from_secs(5);
 const JUDGED_FROM: Span = Span::from_secs(3);
 /// A step is bad where all hosts together get less than this part of what they got without bounds, ...
 const KEEPS: f64 = 0.9;
-/// ... or where they get no more than that, and the queue is above so many times its aim: others fill it.
+/// ... or where they get no more than [`GROWS`] times that, behind a queue above so many times its aim: others fill it.
 const FILLED: f64 = 2.0;
 /// A step where they get less than this part for more than a second ends at once: that is no noise.
 const LOSES: f64 = 0.7;
