@@ -4,17 +4,22 @@ use crate::interface::Interface;
 use crate::wifi::Radio;
 use lasthop_peers::group::Label;
 
+/// Whether the interface has no access point now: it is down, has no address, or its radio is not associated.
+pub(crate) fn is_away(interface: &Interface, radio: &Radio) -> bool {
+    let has_address = interface.broadcast.is_some() || interface.has_ipv6_link_local;
+    !interface.up || !has_address || *radio == Radio::Alone
+}
+
 /// The label of the interface's access point: the configured name, else the BSSID, else the default route's next hop.
-/// `None`: the interface is down, has no address, or its radio has no access point. Its next place is then unknown.
+/// `None`: it [is away](is_away), and its next place is unknown.
 pub(crate) fn group(interface: &Interface, radio: &Radio, name: Option<&str>) -> Option<Label> {
-    let is_away = !interface.up || !(interface.broadcast.is_some() || interface.has_ipv6_link_local);
-    match (name, radio) {
-        (Some(name), _) => Some(Label::Name(name.to_owned())),
-        (None, _) if is_away => None,
-        (None, Radio::Alone) => None,
-        (None, Radio::Associated(link)) => Some(Label::Bssid(link.bssid.bytes())),
-        (None, Radio::None) => Some(interface.gateway.map_or(Label::Link, Label::Gateway)),
+    if let Some(name) = name {
+        return Some(Label::Name(name.to_owned()));
     }
+    (!is_away(interface, radio)).then(|| match radio {
+        Radio::Associated(link) => Label::Bssid(link.bssid.bytes()),
+        Radio::None | Radio::Alone => interface.gateway.map_or(Label::Link, Label::Gateway),
+    })
 }
 
 #[cfg(test)]
@@ -42,8 +47,11 @@ mod tests {
         let associated = Radio::Associated(WifiLink::of([2, 0, 0, 0, 0, 1].into()));
         assert_eq!(group(&interface, &associated, None), Some(Label::Bssid([2, 0, 0, 0, 0, 1])));
         assert_eq!(group(&interface, &associated, Some("office")), Some(Label::Name("office".to_owned())));
+        assert!(!is_away(&interface, &associated));
+        assert!(is_away(&interface, &Radio::Alone));
         assert_eq!(group(&interface, &Radio::Alone, None), None);
         for away in [Interface { up: false, ..interface.clone() }, Interface { broadcast: None, ..interface }] {
+            assert!(is_away(&away, &associated));
             assert_eq!(wired(&away, None), None);
             assert!(wired(&away, Some("office")).is_some());
         }

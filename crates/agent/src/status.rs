@@ -53,8 +53,11 @@ pub struct Status {
     pub mode: Mode,
     /// The policy.
     pub policy: PolicyName,
-    /// The access point in words; `None`: unknown as yet.
+    /// The access point in words; `None`: there is none now, or it is unknown as yet.
     pub access_point: Option<String>,
+    /// The access point whose hosts it takes for peers: the last one, while there is none. `None`: there was none as yet.
+    #[serde(default)]
+    pub group: Option<String>,
     /// Other agents heard.
     pub peers: u32,
     /// Hosts with data to send, including this one if it has.
@@ -108,6 +111,15 @@ const fn is_loaded() -> bool {
 }
 
 impl Status {
+    /// The access point in words, or that there is none.
+    pub fn place(&self) -> String {
+        match (&self.access_point, &self.group) {
+            (Some(access_point), _) => access_point.clone(),
+            (None, Some(group)) => format!("no access point now (its group is still {group})"),
+            (None, None) => "an access point not known yet".to_owned(),
+        }
+    }
+
     /// Goodput under control over goodput without; `None`: not under control, or one of the two is unknown.
     pub fn gain_ratio(&self) -> Option<f64> {
         self.control_since_s?;
@@ -188,7 +200,7 @@ impl fmt::Display for Spell {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { interface, mode, policy, pid, version, peers, terminals, .. } = self;
-        let place = self.access_point.as_ref().map_or("an access point not known yet", String::as_str);
+        let place = self.place();
         writeln!(f, "{interface}: mode {mode}, policy {policy}, behind {place} (process {pid}, version {version})")?;
         let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         writeln!(f, "  peers    {} heard; {} with something to send", peers, plural(*terminals, "host"))?;
@@ -366,6 +378,7 @@ mod tests {
             mode: Mode::Control,
             policy: PolicyName::Lasthop,
             access_point: Some("gateway 192.168.1.1".to_owned()),
+            group: Some("gateway 192.168.1.1".to_owned()),
             peers: 3,
             terminals: 4,
             connections: 5,
@@ -393,6 +406,15 @@ mod tests {
   rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s
   gain     2.40 Mb/s now, 2.00 Mb/s while free: +20 %";
         assert_eq!(status().to_string(), expected);
+    }
+
+    #[test]
+    fn without_an_access_point_it_is_behind_none_and_keeps_the_group_of_the_last() {
+        let first = |status: Status| status.to_string().lines().next().expect("a line").to_owned();
+        let away = Status { access_point: None, ..status() };
+        let expected = "behind no access point now (its group is still gateway 192.168.1.1) (process";
+        assert!(first(away.clone()).contains(expected), "{away}");
+        assert!(first(Status { group: None, ..away }).contains("behind an access point not known yet (process"));
     }
 
     #[test]

@@ -116,6 +116,8 @@ fn a_gateway_that_goes_with_its_interface_is_no_other_access_point_when_it_comes
     agent.wait_for_tick("the peer", peers(1));
     a.ip("link set last down"); // takes the route with it
     agent.wait_for_tick("the peer to be forgotten", peers(0));
+    let away = wait_for("no access point", || Some(agent.status()).filter(|status| status.access_point.is_none()));
+    assert_eq!(away.group.as_deref(), Some("gateway 10.77.0.254"));
     a.run(|| {
         let ip = |arguments: &str| {
             let status = std::process::Command::new("ip").args(arguments.split_whitespace()).status();
@@ -125,6 +127,7 @@ fn a_gateway_that_goes_with_its_interface_is_no_other_access_point_when_it_comes
         ip("route add default via 10.77.0.254");
     });
     agent.wait_for_tick("the peer again", peers(1));
+    wait_for("the access point again", || agent.status().access_point.filter(|place| place == "gateway 10.77.0.254"));
     drop(peer);
     let roamed = agent.stop().0.expect("a clean stop").roamed;
     // Should it have looked between the two commands, it was behind no gateway for a moment.

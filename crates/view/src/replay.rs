@@ -117,6 +117,7 @@ impl Replay {
             mode: ready.mode,
             policy: ready.policy,
             access_point: ready.group.clone(),
+            group: ready.group.clone(),
             peers: 0,
             terminals: tick.terminals,
             connections: count(tick.flows.len()),

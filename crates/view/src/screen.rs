@@ -161,7 +161,7 @@ fn heading(now: &Watched, place: Option<Place>, paused: bool) -> Vec<Line<'stati
     let status = &now.status;
     let place = place.map_or(String::new(), |Place { at_s, of_s }| format!("  {at_s:.1} of {of_s:.1} s"));
     let paused = if paused { "  PAUSED" } else { "" };
-    let access_point = status.access_point.as_deref().unwrap_or("an unknown access point");
+    let access_point = status.place();
     let first = format!(
         "{}: mode {}, policy {}, behind {access_point}{place}{paused}",
         status.interface, status.mode, status.policy

@@ -50,8 +50,10 @@ function take(now) {
 function tell(now) {
   document.title = `${now.interface}: lasthop agent`;
   byId("title").textContent = `Agent on ${now.interface}`;
+  // As Status::place (crates/agent/src/status.rs).
+  const none = now.group ? `no access point now (its group is still ${now.group})` : "an access point not known yet";
   byId("state").textContent =
-    `Mode ${now.mode}, policy ${now.policy}, behind ${now.access_point ?? "an unknown access point"}; version ${now.version}.`;
+    `Mode ${now.mode}, policy ${now.policy}, behind ${now.access_point ?? none}; version ${now.version}.`;
   byId("trouble").textContent = now.loaded ? "" : "The agent cannot use its interface: see its log.";
   const tiles = [
     ["peers heard", now.peers], ["hosts sending", now.terminals], ["connections", `${now.connections}, ${now.busy} busy`],

@@ -27,6 +27,7 @@ impl Agent<'_> {
                     None => warn!("there is no default route any more: waiting for one{more}"),
                 }
             }
+            self.interface.up = false;
             self.look_at_link(now, false);
             return;
         };

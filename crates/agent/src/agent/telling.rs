@@ -2,6 +2,7 @@
 
 use super::{Agent, Glance};
 use crate::config::Mode;
+use crate::group::is_away;
 use crate::host_tcp::SocketSample;
 use crate::record::{Enabled, Event, FlowRecord, Tick, Totals};
 use crate::recorder::Recorder;
@@ -94,7 +95,8 @@ impl Agent<'_> {
 
     /// The agent's present state.
     pub(super) fn status(&self, now: Time) -> Status {
-        let Self { glance, interface, mode, hearing, config, .. } = self;
+        let Self { glance, interface, mode, hearing, config, wifi, .. } = self;
+        let group = hearing.label().map(ToString::to_string);
         let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
         let paces = || glance.bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
         Status {
@@ -104,7 +106,8 @@ impl Agent<'_> {
             loaded: self.tcp.is_some(),
             mode: *mode,
             policy: config.policy.policy,
-            access_point: hearing.label().map(ToString::to_string),
+            access_point: group.clone().filter(|_| !is_away(interface, wifi.radio())),
+            group,
             peers: glance.peers,
             terminals: glance.terminals,
             connections: glance.connections,
