@@ -22,9 +22,10 @@ demo: build ## ten hosts upload through one access point: without control, with 
 test: setup ## every test; those of the kernel and the laboratory need root
 	@scripts/test
 
-lint: setup ## formatting and clippy, warnings are errors
+lint: setup ## formatting and clippy, warnings are errors; the lock file of fuzz/
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	@scripts/fuzz-lock
 
 test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel hosts under Debian's 6.1, 6.12 and newest kernel, each in an emulated machine (hours; qemu-system-x86, busybox-static, cpio, xz-utils); ends with a table
 	@scripts/test-kernels $(OUT)/kernels
