@@ -435,6 +435,8 @@ fn an_agent_is_a_page_that_its_lines_move() {
     for figure in ["goodput", "excess", "window", "rate"] {
         browser.wait_for(&format!("document.querySelectorAll('#{figure} polyline').length > 0"));
     }
+    let [left, width] = lasthop_report::figure_span();
+    browser.wait_for(&format!("document.querySelector('#rate svg').getAttribute('viewBox') == '{left} 0 {width} 490'"));
     browser.wait_for("document.getElementById('title').textContent == 'Agent on wlan0'");
     browser.wait_for("document.getElementById('tiles').innerText.includes('2.40 Mb/s')");
     browser.wait_for("document.querySelector('#window polyline').dataset.name == 'window, 10.0.1.1:443'");

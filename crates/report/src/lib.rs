@@ -31,6 +31,7 @@ mod study;
 mod style;
 
 pub use error::ReportError;
+pub use figures::span as figure_span;
 pub use live::{LIVE_FOLDER, Live, LiveRun, live};
 
 use figures::Figure;

@@ -152,7 +152,9 @@ impl Server {
             (Shown::Agent { .. }, "agent.js") => Response::script(AGENT_SCRIPT),
             (Shown::Agent { .. }, "") => {
                 let style = format!("{}{STYLE}", lasthop_report::PAGE_STYLE);
-                Response::page(AGENT_PAGE.replacen("STYLE", &style, 1))
+                let [left, width] = lasthop_report::figure_span();
+                let page = AGENT_PAGE.replacen("STYLE", &style, 1);
+                Response::page(page.replacen("SPAN", &format!("{left} {width}"), 1))
             }
             (Shown::Folder(folder), "state") => {
                 let state = serde_json::json!({ "version": version(folder), "written": is_written(folder) });

@@ -98,7 +98,8 @@ function list(now, chosen) {
   byId("left-out").textContent = `Select one to see its window above.${more > 0 ? ` ${more} more are not shown.` : ""}`;
 }
 
-// In the units of the report's figures: two for each pixel.
+// In the units of the report's figures, which say where they begin and how wide they are: two for each pixel.
+const [LEFT, WIDTH] = numbers(document.body.dataset.span);
 const BOX = { left: 96, top: 100, width: 1796, height: 300 };
 const drawn = {};
 
@@ -111,7 +112,7 @@ function draw(id, name, lines) {
   const values = lines.flatMap(([, , of]) => ticksSeen.map(of)).filter((value) => value !== null);
   const step = ticks(between(false, 0, Math.max(...values, 0) * 1.05 || 1), 5);
   const x = between(false, -span, 0), y = between(false, 0, step.at(-1) + (step[1] - step[0]));
-  const svg = element("svg", { viewBox: "-12 0 1932 490", role: "img", "aria-label": name, "font-family": "system-ui, sans-serif" });
+  const svg = element("svg", { viewBox: `${LEFT} 0 ${WIDTH} 490`, role: "img", "aria-label": name, "font-family": "system-ui, sans-serif" });
   const box = `${BOX.left} ${BOX.top} ${BOX.width} ${BOX.height}`;
   const at = (t, value) => [BOX.left + BOX.width * x.place(t), BOX.top + BOX.height * (1 - y.place(value))];
   const write = (text, x, y, anchor, parent) => {

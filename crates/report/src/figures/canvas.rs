@@ -82,6 +82,11 @@ pub(crate) struct Canvas {
     shapes: String,
 }
 
+/// The left end and the width of every figure in the units of its `viewBox`, its edge included.
+pub fn span() -> [i32; 2] {
+    [-units(EDGE), units(WIDTH + EDGE)]
+}
+
 /// Draws on an empty canvas. The title is for screen readers.
 pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> Svg {
     let mut canvas = Canvas { shapes: String::new() };
@@ -92,8 +97,8 @@ pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> 
         let _ = write!(dashes, r#"[stroke="{}"]{{stroke-dasharray:{dash}}}"#, colour.hex());
     }
     let (title, paper, width) = (Escaped(title), PAPER.hex(), WIDTH + EDGE);
-    let edge = -units(EDGE);
-    let view = format!("{edge} 0 {} {}", units(width), units(height));
+    let [edge, across] = span();
+    let view = format!("{edge} 0 {across} {}", units(height));
     let text = format!(
         r#"<svg xmlns="{SVG}" width="{width}" height="{height}" viewBox="{view}" role="img" font-family="system-ui, sans-serif">
 <title>{title}</title>

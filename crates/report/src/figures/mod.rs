@@ -14,6 +14,7 @@ mod thin;
 mod tradeoff;
 
 pub(crate) use canvas::number;
+pub use canvas::span;
 
 use crate::CaseRun;
 use crate::style::{self, Colour, FlowLooks, Look};
