@@ -348,8 +348,8 @@ impl<'a> Measurement<'a> {
             direction: spec.direction,
             kind: spec.kind.as_str().to_owned(),
             congestion_control: match spec.kind {
-                TrafficKind::Quic { law, .. } => law.as_str().to_owned(),
-                _ => kind.congestion_control.clone(),
+                TrafficKind::Quic { law, .. } => Some(law.as_str().to_owned()),
+                over => over.is_tcp().then(|| kind.congestion_control.clone()),
             },
             policy: policy.as_str().to_owned(),
             always_busy: is_always_busy(spec, warm_at, end, flow.deliveries.is_all_read()),

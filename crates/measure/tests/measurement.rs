@@ -86,6 +86,21 @@ fn only_who_had_something_to_send_all_the_time_counts_for_fairness() {
 }
 
 #[test]
+fn only_tcp_and_quic_have_a_congestion_control() {
+    for (keys, control) in [
+        ("", Some("cubic")),
+        ("kind = \"video\"", Some("cubic")),
+        ("kind = \"quic\"\ncongestion_control = \"newreno\"", Some("newreno")),
+        ("kind = \"ping\"", None),
+        ("kind = \"constant\"", None),
+        ("kind = \"saturated\"", None),
+    ] {
+        let result = run(&[(keys, 0.0, nothing())], None);
+        assert_eq!(result.flows[0].congestion_control.as_deref(), control, "{keys}");
+    }
+}
+
+#[test]
 fn the_index_and_the_starved_are_of_those_that_count() {
     let mut typed = DeliveryMeter::default();
     typed.on_delivered(Span::from_millis(30));

@@ -266,10 +266,10 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
             number(flow.id.to_string()),
             host(result, flow.host),
             word(flow.direction.as_str()),
-            word(&match flow.kind.as_str() {
-                "quic" => format!("{} (QUIC)", flow.congestion_control),
-                kind if flow.datagrams.is_some() => format!("{NOTHING} ({kind})"),
-                _ => flow.congestion_control.clone(),
+            word(&match (&flow.congestion_control, flow.kind.as_str()) {
+                (Some(control), "quic") => format!("{control} (QUIC)"),
+                (Some(control), _) => control.clone(),
+                (None, kind) => format!("{NOTHING} ({kind})"),
             }),
             word(&flow.policy),
             number(format!("{:.2}", flow.goodput_mbps)),

@@ -206,19 +206,22 @@ fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names
 }
 
-/// What cases may differ in: a name of a connection, and its colour if it has one.
-type By = fn(&FlowResult) -> (&str, Option<Colour>);
+/// What cases may differ in: a name of a connection that has one, and its colour if that has one.
+type By = fn(&FlowResult) -> Option<(&str, Option<Colour>)>;
 
 /// The styles of a comparison's cases. If they differ in policy, a case with one policy for all hosts has that policy's
 /// colour, which several cases may share. Otherwise, if they differ in congestion control, it is that of the control.
 /// The other cases take the free colours. If they differ in neither, each case has its own colour.
 pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
     let by: [By; 2] = [
-        |flow| (&flow.policy, Some(policy(&flow.policy).colour)),
-        |flow| (&flow.congestion_control, named(&flow.congestion_control).map(|(colour, _)| colour)),
+        |flow| Some((&flow.policy, Some(policy(&flow.policy).colour))),
+        |flow| {
+            let control = flow.congestion_control.as_deref()?;
+            Some((control, named(control).map(|(colour, _)| colour)))
+        },
     ];
-    let by = by.into_iter().find(|by| distinct(flows(comparison).map(|flow| by(flow).0)).len() > 1);
-    let taken: Vec<Colour> = by.map_or(Vec::new(), |by| flows(comparison).filter_map(|flow| by(flow).1).collect());
+    let by = by.into_iter().find(|by| distinct(flows(comparison).filter_map(by).map(|(name, _)| name)).len() > 1);
+    let taken: Vec<Colour> = by.map_or(Vec::new(), |by| flows(comparison).filter_map(|flow| by(flow)?.1).collect());
     let mut free = free_categories(&taken);
     let look = |(index, case): (usize, &CaseResult)| {
         let colour = by
@@ -232,8 +235,9 @@ pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
 
 /// The colour that all connections of a run have.
 fn only(run: &RunResult, by: By) -> Option<Colour> {
-    let (name, colour) = by(run.flows.first()?);
-    colour.filter(|_| run.flows.iter().all(|flow| by(flow).0 == name))
+    let mut named = run.flows.iter().filter_map(by);
+    let (name, colour) = named.next()?;
+    colour.filter(|_| named.all(|(other, _)| other == name))
 }
 
 /// The dashes of the lines of cases, by their index: they keep cases of one colour apart.
@@ -338,8 +342,7 @@ fn kind(flow: &FlowResult) -> String {
         lasthop_scenario::Direction::Down => "download",
     };
     let over = if flow.kind == "quic" { " over QUIC" } else { "" };
-    // Datagrams have no congestion control.
-    let sent_by = if flow.datagrams.is_some() { &flow.kind } else { &flow.congestion_control };
+    let sent_by = flow.congestion_control.as_ref().unwrap_or(&flow.kind);
     format!("{direction}{over} · {sent_by} · {}", policy(&flow.policy).label)
 }
 

@@ -144,6 +144,20 @@ fn a_colour_is_a_policy_in_every_figure_of_a_comparison() {
 }
 
 #[test]
+fn a_call_beside_uploads_makes_no_difference_of_congestion_control() {
+    let svg = |name: &str, calls: bool| {
+        let folder = folder(name);
+        let (mut comparison, runs) = example::comparison(&["hosts.0.bound_segments=24,48"], 1);
+        for case in comparison.cases.iter_mut().filter(|_| calls) {
+            case.runs[0].flows[0].congestion_control = None;
+        }
+        lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+        text(&folder.path.join("figures/tradeoff.svg"))
+    };
+    assert_eq!(svg("comparison-calls", true), svg("comparison-no-calls", false));
+}
+
+#[test]
 fn figures_of_several_seeds_say_what_their_bars_and_lines_are() {
     let folder = folder("comparison-said");
     let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula"], 3);

@@ -54,7 +54,7 @@ fn a_connection_without_a_round_trip_has_none_in_its_row() {
 fn a_flow_of_datagrams_has_a_kind_and_no_congestion_control() {
     let (mut result, _) = example::run(&example::scenario(&["hosts.0.count=2"]));
     let flow = &mut result.flows[1];
-    (flow.kind, flow.datagrams) = ("constant".to_owned(), Some(lasthop_scenario::DatagramResult::default()));
+    (flow.kind, flow.congestion_control) = ("constant".to_owned(), None);
     let text = lasthop_report::tables::run(&result);
     let controls: Vec<_> = text
         .lines()

@@ -132,8 +132,8 @@ pub struct FlowResult {
     /// it.
     #[serde(default)]
     pub kind: String,
-    /// Its congestion control, in the scenario's spelling.
-    pub congestion_control: String,
+    /// Its congestion control, in the scenario's spelling; `None`: it is UDP, and has none.
+    pub congestion_control: Option<String>,
     /// The policy of the host at its near end.
     pub policy: String,
     /// Whether its application had data to send for at least 95 % of the time measured. That is a bulk or saturated one

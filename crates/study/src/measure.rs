@@ -206,7 +206,7 @@ pub fn whole_result() -> RunResult {
         host: 0,
         direction: Direction::Up,
         kind: "bulk".into(),
-        congestion_control: "cubic".into(),
+        congestion_control: Some("cubic".into()),
         policy: "none".into(),
         always_busy: true,
         goodput_mbps: 1.0,

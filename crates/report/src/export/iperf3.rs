@@ -233,7 +233,7 @@ fn end_of_tcp(result: &RunResult, series: &Series, flows: &[&FlowResult], second
         }
         json!({ "sender": sender, "receiver": with(amount(0.0, seconds, bytes), ends) })
     };
-    let control = flows.first().map_or("", |flow| flow.congestion_control.as_str());
+    let control = flows.first().and_then(|flow| flow.congestion_control.as_deref()).unwrap_or_default();
     let mut end = json!({
         "streams": flows.iter().map(stream).collect::<Vec<_>>(),
         "cpu_utilization_percent": no_cpu(),

@@ -193,7 +193,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         host: flow.spec.host,
         direction: flow.spec.direction,
         kind: flow.spec.kind.as_str().to_owned(),
-        congestion_control: hosts[usize::from(flow.spec.host)].kind.congestion_control.clone(),
+        congestion_control: Some(hosts[usize::from(flow.spec.host)].kind.congestion_control.clone()),
         policy: policy(flow).to_owned(),
         always_busy: true,
         goodput_mbps: flow.received_mbit / measured_s,

@@ -21,7 +21,7 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         host: id as u16,
         direction: Direction::Up,
         kind: "bulk".into(),
-        congestion_control: "cubic".into(),
+        congestion_control: Some("cubic".into()),
         policy: "none".into(),
         always_busy: true,
         goodput_mbps,
