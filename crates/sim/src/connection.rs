@@ -23,10 +23,7 @@ pub(crate) struct Connection {
     pub(crate) nodes: [NodeId; 2],
     /// The end that sends the data, [`NEAR`] or [`FAR`].
     pub(crate) writer: usize,
-    /// `None` before the connection opens and, between transfers, after both ends have closed.
-    pub(crate) ends: Option<Box<[Endpoint; 2]>>,
-    /// The same of a `quic` flow.
-    pub(crate) quic: Option<Box<[End; 2]>>,
+    pub(crate) ends: Ends,
     /// The number of this connection in its flow. Segments of earlier ones are dropped.
     pub(crate) incarnation: u32,
     pub(crate) application: Application,
@@ -39,6 +36,14 @@ pub(crate) struct Connection {
     /// Payload of the datagrams received.
     pub(crate) datagrams_received: Bytes,
     past: Counts,
+}
+
+/// The near and the far end of a connection.
+pub(crate) enum Ends {
+    /// Before the connection opens and, between transfers, after both ends have closed.
+    None,
+    Tcp(Box<[Endpoint; 2]>),
+    Quic(Box<[End; 2]>),
 }
 
 /// The counters of a connection.
@@ -62,8 +67,7 @@ impl Connection {
         Self {
             nodes: [near, spec.server],
             writer: if spec.direction == Direction::Up { NEAR } else { FAR },
-            ends: None,
-            quic: None,
+            ends: Ends::None,
             incarnation: 0,
             application,
             reports: VecDeque::new(),
@@ -75,9 +79,19 @@ impl Connection {
         }
     }
 
-    /// The sending end.
+    /// The sending end of TCP.
     pub(crate) fn sender(&self) -> Option<&Endpoint> {
-        self.ends.as_ref().map(|ends| &ends[self.writer])
+        if let Ends::Tcp(ends) = &self.ends { Some(&ends[self.writer]) } else { None }
+    }
+
+    /// Whether its first incarnation is still to be connected.
+    pub(crate) fn is_unconnected(&self) -> bool {
+        let is_open = match &self.ends {
+            Ends::None => true,
+            Ends::Tcp(ends) => ends[NEAR].is_established() || ends[NEAR].is_closed(),
+            Ends::Quic(ends) => ends[NEAR].is_established() || ends[NEAR].is_closed(),
+        };
+        self.incarnation == 1 && !is_open
     }
 
     /// What a bound at the near end, with this lease, means for the data of this connection.
@@ -91,9 +105,11 @@ impl Connection {
 
     /// Bytes of this incarnation that the receiving application has read.
     pub(crate) fn read_bytes(&self) -> u64 {
-        let over_tcp = self.ends.as_ref().map(|ends| ends[1 - self.writer].received_bytes());
-        let over_quic = || self.quic.as_ref().map(|ends| ends[1 - self.writer].received_bytes());
-        over_tcp.or_else(over_quic).unwrap_or(0)
+        match &self.ends {
+            Ends::None => 0,
+            Ends::Tcp(ends) => ends[1 - self.writer].received_bytes(),
+            Ends::Quic(ends) => ends[1 - self.writer].received_bytes(),
+        }
     }
 
     /// Bytes of requests that the sender of this incarnation has read.
@@ -115,34 +131,31 @@ impl Connection {
     }
 
     /// Begins a new incarnation with these ends.
-    pub(crate) fn open(&mut self, ends: [Endpoint; 2]) {
-        self.begin();
-        self.ends = Some(Box::new(ends));
-    }
-
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn open(&mut self, ends: Ends) {
         self.retire();
         self.incarnation += 1;
         self.has_failed = false;
+        self.ends = ends;
     }
 
     /// Drops the ends; keeps their counts.
     pub(crate) fn retire(&mut self) {
         self.past = self.counts();
         self.datagrams_received = Bytes::ZERO;
-        self.ends = None;
-        self.quic = None;
+        self.ends = Ends::None;
     }
 
     /// The counts over all incarnations.
     pub(crate) fn counts(&self) -> Counts {
         let info = self.sender().map(Endpoint::info);
         let link = info.as_ref().and_then(|info| info.last_link);
-        let over_quic = || self.quic.as_ref().and_then(|ends| ends[self.writer].info()).map(|info| info.lost_packets);
-        let retransmits = info.as_ref().map(|info| info.retransmits).or_else(over_quic).unwrap_or(0);
+        let retransmits = match &self.ends {
+            Ends::Quic(ends) => ends[self.writer].info().map(|info| info.lost_packets),
+            Ends::None | Ends::Tcp(_) => info.as_ref().map(|info| info.retransmits),
+        };
         let now = Counts {
             received: Bytes::new(self.read_bytes()) + self.datagrams_received,
-            retransmits,
+            retransmits: retransmits.unwrap_or(0),
             timeouts: info.as_ref().map_or(0, |info| info.timeouts),
             heard_reports: link.is_some(),
             ignored_losses: link.map_or(0, |link| link.ignored_losses.into()),

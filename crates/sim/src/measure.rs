@@ -1,6 +1,6 @@
 //! From the state of our TCP to the parts of a result.
 
-use crate::connection::{Connection, Counts};
+use crate::connection::{Connection, Counts, Ends};
 use crate::quic;
 use lasthop_measure::{Counted, Seen};
 use lasthop_scenario::{LastLinkResult, TrafficKind};
@@ -9,8 +9,8 @@ use lasthop_units::Bytes;
 
 /// The sender's state, if the connection is open.
 pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
-    if connection.quic.is_some() {
-        return quic::seen(connection, counts.retransmits);
+    if let Ends::Quic(ends) = &connection.ends {
+        return quic::seen(&ends[connection.writer], counts.retransmits);
     }
     let info = connection.sender().filter(|sender| sender.is_established()).map(Endpoint::info)?;
     Some(Seen {

@@ -2,7 +2,7 @@
 //!
 //! Agents neither see nor bound them, and reports of a last link do not go with them.
 
-use crate::connection::{Connection, NEAR};
+use crate::connection::Ends;
 use crate::simulation::{DATAGRAM_HEADERS, Owner, Payload, Simulation, offer};
 use lasthop_measure::Seen;
 use lasthop_network::random::Streams;
@@ -35,10 +35,9 @@ fn config(host: &HostKind, law: QuicLaw) -> Config {
     }
 }
 
-/// The sender's state, if the connection is open.
-pub(crate) fn seen(connection: &Connection, lost_packets: u64) -> Option<Seen> {
-    let end = connection.quic.as_ref().map(|ends| &ends[connection.writer]).filter(|end| end.is_established())?;
-    let info = end.info()?;
+/// The state of this sending end, if the connection is open.
+pub(crate) fn seen(sender: &End, lost_packets: u64) -> Option<Seen> {
+    let info = sender.info().filter(|_| sender.is_established())?;
     let full = u64::from(info.datagram_bytes);
     let segments = |bytes: Bytes| u32::try_from(bytes.get() / full).unwrap_or(u32::MAX);
     Some(Seen {
@@ -61,13 +60,13 @@ impl Simulation<'_> {
         let name = format!("quic/flow-{}/{}", flow.spec.id, flow.incarnation);
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
         let [near, far] = [(); 2].map(|()| seeds.random());
-        flow.open_quic([End::connect(now, &config, near), End::listen(&config, far)]);
+        flow.open(Ends::Quic(Box::new([End::connect(now, &config, near), End::listen(&config, far)])));
     }
 
     /// A datagram has reached one end.
     pub(crate) fn on_quic(&mut self, now: Time, connection: usize, incarnation: u32, side: usize, payload: Datagram) {
         let flow = &mut self.connections[connection];
-        let Some(ends) = flow.quic.as_mut().filter(|_| flow.incarnation == incarnation) else {
+        let (Ends::Quic(ends), true) = (&mut flow.ends, flow.incarnation == incarnation) else {
             self.strays += 1;
             return;
         };
@@ -76,24 +75,13 @@ impl Simulation<'_> {
         self.flush(now, connection, side);
     }
 
-    /// A timer of one end has fired.
-    pub(crate) fn on_quic_timeout(&mut self, now: Time, connection: usize, side: usize) {
-        let Some(ends) = &mut self.connections[connection].quic else { return };
-        ends[side].on_timeout(now);
-        let failed = ends[side].has_failed();
-        self.flush(now, connection, side);
-        if failed {
-            self.on_failed(now, connection);
-        }
-    }
-
     /// Sends the datagrams of one end until it has none or its socket is full, and sets its timer. What a full queue drops is lost.
     pub(crate) fn flush_quic(&mut self, now: Time, connection: usize, side: usize) {
         let flow = &mut self.connections[connection];
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         let (number, incarnation, dscp) = (connection as u32, flow.incarnation, flow.spec.dscp);
         let id = u64::from(incarnation) << 1 | side as u64;
-        let Some(ends) = &mut flow.quic else { return };
+        let Ends::Quic(ends) = &mut flow.ends else { return };
         let end = &mut ends[side];
         while let Some(datagram) = end.poll_transmit(now) {
             let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
@@ -104,26 +92,5 @@ impl Simulation<'_> {
             }
         }
         self.timers.set(self.slots.of(Owner::End { connection, side }), end.next_timeout());
-    }
-}
-
-impl Connection {
-    /// Begins a new incarnation with these ends.
-    fn open_quic(&mut self, ends: [End; 2]) {
-        self.begin();
-        self.quic = Some(Box::new(ends));
-    }
-
-    /// The application of its sender does something.
-    pub(crate) fn write_quic(&mut self, does: impl FnOnce(&mut End)) {
-        if let Some(ends) = &mut self.quic {
-            does(&mut ends[self.writer]);
-        }
-    }
-
-    /// Whether its first connection is still to be made.
-    pub(crate) fn is_unconnected_quic(&self) -> bool {
-        let is_open = |ends: &[End; 2]| ends[NEAR].is_established() || ends[NEAR].is_closed();
-        self.quic.as_ref().is_some_and(|ends| !is_open(ends))
     }
 }

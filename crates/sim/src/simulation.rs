@@ -1,7 +1,7 @@
 //! The event loop: the earliest event happens, in a total order.
 
 use crate::agent::{Agent, Datagram, flow_sample};
-use crate::connection::{Connection, Counts, FAR, NEAR};
+use crate::connection::{Connection, Counts, Ends, FAR, NEAR};
 use crate::measure::{counted, seen};
 use crate::wire::Wire;
 use crate::{Options, PolicyOf, SimError};
@@ -12,7 +12,6 @@ use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
 use lasthop_policy::FlowId;
-use lasthop_quic::End;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application};
@@ -286,11 +285,7 @@ impl<'a> Simulation<'a> {
         let mut notes = Vec::new();
         let of = self.connections.len();
         let count = |which: &dyn Fn(&Connection) -> bool| self.connections.iter().filter(|flow| which(flow)).count();
-        let unconnected = count(&|flow| {
-            let is_open = |ends: &[Endpoint; 2]| ends[NEAR].is_established() || ends[NEAR].is_closed();
-            let over_tcp = || flow.ends.as_ref().is_some_and(|ends| !is_open(ends));
-            flow.incarnation == 1 && (over_tcp() || flow.is_unconnected_quic())
-        });
+        let unconnected = count(&Connection::is_unconnected);
         if unconnected > 0 {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
         }
@@ -371,11 +366,12 @@ impl<'a> Simulation<'a> {
             if id != UNTOLD {
                 let (connection, incarnation, side) = (flow as usize, (id >> 1) as u32, (id & 1) as usize);
                 let flow = &mut self.connections[connection];
-                if let Some(ends) = flow.ends.as_mut().filter(|_| flow.incarnation == incarnation) {
-                    ends[side].on_departed(now, size);
-                    self.flush(now, connection, side);
-                } else if let Some(ends) = flow.quic.as_mut().filter(|_| flow.incarnation == incarnation) {
-                    ends[side].on_departed();
+                if flow.incarnation == incarnation {
+                    match &mut flow.ends {
+                        Ends::None => {}
+                        Ends::Tcp(ends) => ends[side].on_departed(now, size),
+                        Ends::Quic(ends) => ends[side].on_departed(),
+                    }
                     self.flush(now, connection, side);
                 }
             }
@@ -392,15 +388,20 @@ impl<'a> Simulation<'a> {
         match self.slots.owner(slot) {
             Owner::End { connection, side } => {
                 self.timers.set(slot, Time::MAX);
-                if let Some(ends) = &mut self.connections[connection].ends {
-                    ends[side].on_timeout(now);
-                    let failed = ends[side].has_failed();
-                    self.flush(now, connection, side);
-                    if failed {
-                        self.on_failed(now, connection);
+                let failed = match &mut self.connections[connection].ends {
+                    Ends::None => return,
+                    Ends::Tcp(ends) => {
+                        ends[side].on_timeout(now);
+                        ends[side].has_failed()
                     }
-                } else {
-                    self.on_quic_timeout(now, connection, side);
+                    Ends::Quic(ends) => {
+                        ends[side].on_timeout(now);
+                        ends[side].has_failed()
+                    }
+                };
+                self.flush(now, connection, side);
+                if failed {
+                    self.on_failed(now, connection);
                 }
             }
             Owner::Application { connection } => self.on_application(now, connection),
@@ -416,7 +417,7 @@ impl<'a> Simulation<'a> {
                 let flow = &mut self.connections[connection];
                 let report = flow.report(now);
                 self.timers.set(slot, flow.next_report_at());
-                if let Some(ends) = &mut flow.ends {
+                if let Ends::Tcp(ends) = &mut flow.ends {
                     ends[NEAR].report_link(report);
                     self.flush(now, connection, NEAR);
                 }
@@ -452,7 +453,7 @@ impl<'a> Simulation<'a> {
 
     fn on_segment(&mut self, now: Time, connection: usize, incarnation: u32, side: usize, segment: &Segment) {
         let flow = &mut self.connections[connection];
-        let Some(ends) = flow.ends.as_mut().filter(|_| flow.incarnation == incarnation) else {
+        let (Ends::Tcp(ends), true) = (&mut flow.ends, flow.incarnation == incarnation) else {
             self.strays += 1;
             return;
         };
@@ -525,7 +526,7 @@ impl<'a> Simulation<'a> {
     /// Sends the segments of one end of a connection until its queue is full, and sets its timer.
     pub(crate) fn flush(&mut self, now: Time, connection: usize, side: usize) {
         let flow = &mut self.connections[connection];
-        let Some(ends) = &mut flow.ends else { return self.flush_quic(now, connection, side) };
+        let Ends::Tcp(ends) = &mut flow.ends else { return self.flush_quic(now, connection, side) };
         let end = &mut ends[side];
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         while let Some(segment) = end.poll_transmit(now) {
@@ -563,30 +564,22 @@ impl<'a> Simulation<'a> {
                 self.send(now, connection, from, packet, Stamp { number, sent_at: now, is_answer: false });
                 continue;
             }
-            match action {
-                Action::Saturate => self.saturated[usize::from(flow.spec.host)].flows.push(connection),
-                Action::Cease => self.saturated[usize::from(flow.spec.host)].flows.retain(|flow| *flow != connection),
-                _ => {}
-            }
-            match action {
-                Action::Write(size) => flow.write_quic(|end| end.write(size.get())),
-                Action::WriteOn => flow.write_quic(End::write_endless),
-                Action::Pause => flow.write_quic(End::stop_writing),
-                Action::Close => flow.write_quic(End::close),
-                _ => {}
-            }
-            let Some(ends) = &mut flow.ends else { continue };
-            if let Action::Ask(size) = action {
-                ends[1 - flow.writer].write(size.get());
-                continue;
-            }
-            let writer = &mut ends[flow.writer];
-            match action {
-                Action::Write(size) => writer.write(size.get()),
-                Action::WriteOn => writer.write_endless(),
-                Action::Pause => writer.stop_writing(),
-                Action::Close => writer.close(),
-                Action::Open | Action::Ask(_) | Action::Send(_) | Action::Saturate | Action::Cease => {}
+            let writer = flow.writer;
+            match (action, &mut flow.ends) {
+                (Action::Saturate, _) => self.saturated[usize::from(flow.spec.host)].flows.push(connection),
+                (Action::Cease, _) => {
+                    self.saturated[usize::from(flow.spec.host)].flows.retain(|flow| *flow != connection);
+                }
+                (Action::Ask(size), Ends::Tcp(ends)) => ends[1 - writer].write(size.get()),
+                (Action::Write(size), Ends::Tcp(ends)) => ends[writer].write(size.get()),
+                (Action::Write(size), Ends::Quic(ends)) => ends[writer].write(size.get()),
+                (Action::WriteOn, Ends::Tcp(ends)) => ends[writer].write_endless(),
+                (Action::WriteOn, Ends::Quic(ends)) => ends[writer].write_endless(),
+                (Action::Pause, Ends::Tcp(ends)) => ends[writer].stop_writing(),
+                (Action::Pause, Ends::Quic(ends)) => ends[writer].stop_writing(),
+                (Action::Close, Ends::Tcp(ends)) => ends[writer].close(),
+                (Action::Close, Ends::Quic(ends)) => ends[writer].close(),
+                (Action::Open | Action::Send(_) | Action::Ask(_), _) | (_, Ends::None) => {}
             }
         }
         self.actions = actions;
@@ -615,7 +608,7 @@ impl<'a> Simulation<'a> {
             self.measurement.bounds(connection).push(flow.interval(now, now + lease, Some(bound)));
         }
         let far = Endpoint::listen(&kind.tcp, seeded());
-        flow.open([near, far]);
+        flow.open(Ends::Tcp(Box::new([near, far])));
         for side in [NEAR, FAR] {
             self.timers.set(self.slots.of(Owner::End { connection, side }), Time::MAX);
         }
@@ -660,7 +653,9 @@ impl<'a> Simulation<'a> {
         let mut connections = BTreeMap::new();
         for connection in self.of_host[host].clone() {
             let flow = &self.connections[connection];
-            if let Some(ends) = flow.ends.as_ref().filter(|ends| ends[NEAR].is_established()) {
+            if let Ends::Tcp(ends) = &flow.ends
+                && ends[NEAR].is_established()
+            {
                 let id = FlowId((connection as u64) << 32 | u64::from(flow.incarnation));
                 samples.push(flow_sample(id, &ends[NEAR].info()));
                 connections.insert(id, connection);
@@ -673,7 +668,7 @@ impl<'a> Simulation<'a> {
         for (id, bound) in bounds {
             // A closed connection has no bound any more.
             let Some(&connection) = connections.get(&id) else { continue };
-            let ends = self.connections[connection].ends.as_mut().expect("it was seen");
+            let Ends::Tcp(ends) = &mut self.connections[connection].ends else { continue };
             let lease = lasthop_laws::bound::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
             let until = if bound.is_some() { now + lease } else { now };
