@@ -1,0 +1,455 @@
+//! Whether a configuration describes a network that can be built.
+
+use super::{
+    About, AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinksConfig, Topology, WifiConfig,
+};
+use crate::queue::{Discipline, QueueConfig};
+use crate::wifi::{Band, ChannelWidth, Modulation, PhyRate, RateControl, Standard};
+use lasthop_units::{Bytes, Rate, Span};
+use std::fmt;
+
+impl Config {
+    /// Checks whether the network can be built.
+    ///
+    /// # Errors
+    /// The first invalid field, and the accepted values.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let hosts = self.hosts.len();
+        let others = match &self.topology {
+            Topology::AccessPoint { .. } => 1,
+            Topology::Links(links) => {
+                check((2..=1024).contains(&links.nodes), "nodes", || {
+                    (format!("{} nodes", links.nodes), "2 to 1024 nodes".into())
+                })?;
+                links.nodes
+            }
+        };
+        let most = usize::from(u16::MAX) - others;
+        check((1..=most).contains(&hosts), "hosts", || (format!("{hosts} hosts"), format!("1 to {most} hosts")))?;
+        match &self.topology {
+            Topology::AccessPoint { access, path } => {
+                access.validate().map_err(ConfigError::of(About::Access))?;
+                let path_can_be =
+                    check_queue("queue_packets", path.queue_packets).and_then(|()| check_rate("rate", path.rate));
+                path_can_be.map_err(ConfigError::of(About::Path))?;
+            }
+            Topology::Links(links) => links.validate(hosts)?,
+        }
+        let numbered = self.hosts.iter().enumerate();
+        numbered
+            .into_iter()
+            .try_for_each(|(index, host)| host.validate(&self.topology).map_err(ConfigError::of(About::Host(index))))?;
+        self.validate_changes()
+    }
+}
+
+impl AccessConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Wifi(wifi) => wifi.validate(),
+            Self::Wired(wired) => {
+                wired.queue.validate_of_link("queue")?;
+                check_rate("rate", wired.rate)
+            }
+        }
+    }
+}
+
+impl HostConfig {
+    fn validate(&self, topology: &Topology) -> Result<(), ConfigError> {
+        check_queue("queue_packets", self.queue_packets)?;
+        let wifi = match topology {
+            Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => Some(wifi),
+            _ => None,
+        };
+        self.validate_standard(wifi)?;
+        let own = wifi.map(|wifi| wifi.of_station(self));
+        if let Some(rate) = self.rate {
+            let none = |why: &str| check(false, "rate", || (rate.to_string(), format!("none, for {why}")));
+            match (&own, topology) {
+                (Some(own), _) => own.check_rate(rate, &own.rates()),
+                (None, Topology::AccessPoint { .. }) => none("the hosts behind a wired access share its rate"),
+                (None, Topology::Links(_)) => none("hosts on a node send at the rates of its links"),
+            }?;
+        }
+        if let Some(mcs) = self.mcs {
+            match &own {
+                Some(own) => own.check_mcs("mcs", mcs),
+                None => check(false, "mcs", || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
+            }?;
+        }
+        if let Some(snr_db) = self.snr_db {
+            check(wifi.is_some_and(|wifi| wifi.standard.aggregates()), "snr_db", || {
+                (snr_db.to_string(), "none, for only hosts of 802.11n and later have an SNR".into())
+            })?;
+            check(self.standard != Some(Standard::B), "snr_db", || {
+                (snr_db.to_string(), "none, for a host of 802.11b has a frame error rate instead".into())
+            })?;
+            check_snr(snr_db)?;
+            check(self.frame_error_rate.is_none(), "snr_db", || {
+                (snr_db.to_string(), "an SNR or a frame error rate, not both".into())
+            })?;
+        }
+        if let Some(errors) = self.frame_error_rate {
+            let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
+            check(on_wifi, "frame_error_rate", || {
+                (errors.get().to_string(), "none, for only Wi-Fi has frames".into())
+            })?;
+        }
+        let (shortest, longest) = self.turnaround;
+        check(shortest <= longest, "turnaround", || {
+            (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
+        })?;
+        if let Some(HostPath { rtt: (shortest, longest), .. }) = self.path {
+            check(shortest <= longest, "path.rtt", || {
+                (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
+            })?;
+            check(matches!(topology, Topology::AccessPoint { .. }), "path", || {
+                (format!("{shortest} to {longest}"), "none, for the delays of links are theirs".into())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl HostConfig {
+    fn validate_standard(&self, wifi: Option<&WifiConfig>) -> Result<(), ConfigError> {
+        let only_later = |field: &str, value: &dyn fmt::Display| {
+            let later = wifi.is_some_and(|wifi| self.standard.unwrap_or(wifi.standard).aggregates());
+            check(later, field, || (value.to_string(), "none, for only hosts of 802.11n and later have one".into()))
+        };
+        if let Some(standard) = self.standard {
+            let accepted = wifi.map_or(Vec::new(), |wifi| wifi.standard.of_stations(wifi.band));
+            check(accepted.contains(&standard), "standard", || {
+                let accepted: Vec<_> = accepted.iter().map(|one| format!("\"{one}\"")).collect();
+                let accepted = match wifi {
+                    Some(wifi) if wifi.standard == Standard::Bg => {
+                        "none, for the rate of a host of 802.11bg says it".into()
+                    }
+                    Some(wifi) => {
+                        format!("{}, on an access point of {} at {}", accepted.join(", "), wifi.standard, wifi.band)
+                    }
+                    None => "none, for only hosts on Wi-Fi have a standard".into(),
+                };
+                (format!("\"{standard}\""), accepted)
+            })?;
+        }
+        if let Some(width) = self.width {
+            only_later("width", &format_args!("{} MHz", width.mhz()))?;
+            wifi.map_or(Ok(()), |wifi| {
+                wifi.check_width("width", width, self.standard.unwrap_or(wifi.standard))?;
+                check(width <= wifi.modulation.width, "width", || {
+                    let most = wifi.modulation.width.mhz();
+                    (format!("{} MHz", width.mhz()), format!("at most the access point's {most} MHz"))
+                })
+            })?;
+        }
+        if let Some(streams) = self.spatial_streams {
+            only_later("spatial_streams", &streams)?;
+            let most = wifi.map_or(0, |wifi| wifi.modulation.spatial_streams);
+            check((1..=most).contains(&streams), "spatial_streams", || {
+                (streams.to_string(), format!("1 to the access point's {most}"))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl LinksConfig {
+    fn validate(&self, hosts: usize) -> Result<(), ConfigError> {
+        let nodes = || format!("nodes 0 to {}", self.nodes - 1);
+        check(self.attached.len() == hosts, "attached", || {
+            (format!("for {} hosts", self.attached.len()), format!("a node for each of the {hosts} hosts"))
+        })?;
+        for (host, &node) in self.attached.iter().enumerate() {
+            check(node < self.nodes, &format!("attached[{host}]"), || (format!("node {node}"), nodes()))?;
+        }
+        check(self.links.len() <= 32_768, "links", || (format!("{} links", self.links.len()), "at most 32768".into()))?;
+        for (index, link) in self.links.iter().enumerate() {
+            let (one, other) = link.ends;
+            let ends = check(one < self.nodes && other < self.nodes && one != other, "ends", || {
+                (format!("nodes {one} and {other}"), format!("two different ones of {}", nodes()))
+            });
+            let directions = || link.forth.validate("forth").and_then(|()| link.back.validate("back"));
+            ends.and_then(|()| directions()).map_err(ConfigError::of(About::Link(index)))?;
+        }
+        let unreachable = self.routes().unreachable();
+        check(unreachable.is_none(), "links", || {
+            let node = unreachable.unwrap_or_default();
+            (
+                format!("without a way from node 0 to node {node}"),
+                "links that connect every node with every other".into(),
+            )
+        })
+    }
+}
+
+impl DirectionConfig {
+    fn validate(&self, field: &str) -> Result<(), ConfigError> {
+        self.queue.validate_of_link(&format!("{field}.queue"))?;
+        check_rate(&format!("{field}.rate"), self.rate)
+    }
+}
+
+impl WifiConfig {
+    fn check_width(&self, field: &str, width: ChannelWidth, standard: Standard) -> Result<(), ConfigError> {
+        check(self.widths(standard).any(|offered| offered == width), field, || {
+            let accepted: Vec<_> = self.widths(standard).map(|width| format!("{} MHz", width.mhz())).collect();
+            (format!("{} MHz", width.mhz()), accepted.join(", "))
+        })
+    }
+
+    /// Whether a station's rate is available.
+    pub(crate) fn check_rate(&self, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
+        let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
+        check(known && !self.standard.aggregates(), "rate", || {
+            let none = "none, for hosts of 802.11n and later have an MCS";
+            (rate.to_string(), if self.standard.aggregates() { none.into() } else { list(accepted) })
+        })
+    }
+
+    /// Whether a station's MCS is one of the standard's.
+    pub(crate) fn check_mcs(&self, field: &str, mcs: u8) -> Result<(), ConfigError> {
+        let Modulation { width, spatial_streams, .. } = self.modulation;
+        let mut accepted = Modulation::mcss(self.standard, width, spatial_streams);
+        check(accepted.any(|accepted| accepted == mcs), field, || {
+            let accepted = Modulation::mcss(self.standard, width, spatial_streams).map(|mcs| mcs.to_string());
+            let accepted = accepted.collect::<Vec<_>>().join(", ");
+            let none = "none, for only hosts of 802.11n and later have an MCS";
+            (mcs.to_string(), if accepted.is_empty() { none.into() } else { accepted })
+        })
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.access_point_queue.validate("access_point_queue")?;
+        let bands = self.standard.bands();
+        check(bands.contains(&self.band), "band", || {
+            let accepted: Vec<_> = bands.iter().map(Band::to_string).collect();
+            (self.band.to_string(), format!("{} with {}", accepted.join(", "), self.standard))
+        })?;
+        if let Some(limits) = self.standard.aggregate_limits() {
+            self.validate_modulation()?;
+            check((1..=limits.window).contains(&self.aggregate_frames), "aggregate_frames", || {
+                (self.aggregate_frames.to_string(), format!("1 to {} frames", limits.window))
+            })?;
+            check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
+                (in_us(self.max_ppdu), format!("{} to {}", in_us(Self::LEAST_MAX_PPDU), in_us(Self::MAX_PPDU)))
+            })?;
+            check(self.amsdu_bytes <= limits.amsdu_bytes, "amsdu_bytes", || {
+                (self.amsdu_bytes.to_string(), format!("0 to {}", limits.amsdu_bytes))
+            })?;
+            check(self.start_spacing <= Self::MAX_START_SPACING, "start_spacing", || {
+                (in_us(self.start_spacing), format!("0 to {}", in_us(Self::MAX_START_SPACING)))
+            })?;
+            check(self.access_point_txop <= Self::MAX_TXOP, "access_point_txop", || {
+                (in_us(self.access_point_txop), format!("at most {}", in_us(Self::MAX_TXOP)))
+            })?;
+        } else {
+            check(self.aggregate_frames == 1, "aggregate_frames", || {
+                (self.aggregate_frames.to_string(), "1, for only 802.11n and later have A-MPDUs".into())
+            })?;
+            check(self.amsdu_bytes == Bytes::ZERO, "amsdu_bytes", || {
+                (self.amsdu_bytes.to_string(), "0 B, for only 802.11n and later have A-MSDUs".into())
+            })?;
+            check(self.start_spacing.is_zero(), "start_spacing", || {
+                (in_us(self.start_spacing), "0 us, for only 802.11n and later have A-MPDUs".into())
+            })?;
+            check(self.access_point_txop.is_zero(), "access_point_txop", || {
+                (in_us(self.access_point_txop), "0 us, for only 802.11n and later have access categories".into())
+            })?;
+        }
+        let controls = RateControl::of(self.standard);
+        check(controls.contains(&self.rate_control), "rate_control", || {
+            let accepted: Vec<_> = controls.iter().map(|control| format!("\"{control}\"")).collect();
+            (format!("\"{}\"", self.rate_control), accepted.join(", "))
+        })?;
+        let least = self.standard.window(self.rate).min;
+        let window = self.access_point_window;
+        check((window + 1).is_power_of_two() && (least..=1023).contains(&window), "access_point_window", || {
+            (window.to_string(), format!("one less than a power of 2, from {least} to 1023"))
+        })?;
+        check(self.standard != Standard::Bg || self.rts_threshold.is_none(), "rts_threshold", || {
+            let bytes = self.rts_threshold.map_or(String::new(), |bytes| bytes.to_string());
+            (bytes, "none, for 802.11bg protects its frames by CTS-to-self".into())
+        })?;
+        check(self.standard != Standard::Bg || !self.rts_on_retry, "rts_on_retry", || {
+            ("true".into(), "false, for 802.11bg protects its frames by CTS-to-self".into())
+        })?;
+        let rates = self.rates();
+        let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {
+            check(accepted.contains(&rate), field, || (rate.to_string(), list(accepted)))
+        };
+        one_of("rate", self.rate, &rates)?;
+        if let Some(rate) = self.broadcast_rate {
+            one_of("broadcast_rate", rate, &rates)?;
+        }
+        let dsss: Vec<_> = PhyRate::ALL.into_iter().filter(|rate| !rate.is_ofdm()).collect();
+        one_of("protection_rate", self.protection_rate, &dsss)
+    }
+
+    fn validate_modulation(&self) -> Result<(), ConfigError> {
+        let Modulation { mcs, spatial_streams, width, guard_interval } = self.modulation;
+        self.check_width("modulation.width", width, self.standard)?;
+        check((1..=Modulation::MOST_STREAMS).contains(&spatial_streams), "modulation.spatial_streams", || {
+            (spatial_streams.to_string(), format!("1 to {}", Modulation::MOST_STREAMS))
+        })?;
+        let intervals = Modulation::guard_intervals(self.standard);
+        check(intervals.contains(&guard_interval), "modulation.guard_interval", || {
+            let accepted: Vec<_> = intervals.iter().map(|interval| in_us(interval.span())).collect();
+            (in_us(guard_interval.span()), accepted.join(", "))
+        })?;
+        self.check_mcs("modulation.mcs", mcs)
+    }
+}
+
+impl QueueConfig {
+    fn validate_of_link(&self, field: &str) -> Result<(), ConfigError> {
+        check(!matches!(self.discipline, Discipline::Mac80211(_)), field, || {
+            ("\"mac80211\"".into(), "\"fifo\", \"fq_codel\"; only an access point of Wi-Fi has mac80211".into())
+        })?;
+        self.validate(field)
+    }
+
+    fn validate(&self, field: &str) -> Result<(), ConfigError> {
+        check_queue(&format!("{field}.packets"), self.packets)?;
+        let parameters = match &self.discipline {
+            Discipline::Fifo => return Ok(()),
+            Discipline::FqCodel(parameters) => parameters,
+            Discipline::Mac80211(parameters) => &parameters.flows,
+        };
+        let at_least_1 = |name: &str, value: u64| {
+            check(value >= 1, &format!("{field}.{name}"), || (value.to_string(), "1 or more".into()))
+        };
+        at_least_1("quantum", parameters.quantum.get())?;
+        at_least_1("drop_batch", parameters.drop_batch.into())?;
+        check(parameters.interval > Span::ZERO, &format!("{field}.interval"), || {
+            ("0 s".into(), "more than 0 s".into())
+        })?;
+        check((1..=65_536).contains(&parameters.flows), &format!("{field}.flows"), || {
+            (parameters.flows.to_string(), "1 to 65536 flows".into())
+        })
+    }
+}
+
+pub(crate) fn check(
+    holds: bool,
+    field: &str,
+    value_and_accepted: impl FnOnce() -> (String, String),
+) -> Result<(), ConfigError> {
+    if holds {
+        return Ok(());
+    }
+    let (value, accepted) = value_and_accepted();
+    Err(ConfigError { about: About::Network, field: field.to_owned(), value, accepted })
+}
+
+fn check_queue(field: &str, packets: usize) -> Result<(), ConfigError> {
+    check(packets >= 1, field, || (packets.to_string(), "1 packet or more".into()))
+}
+
+pub(crate) fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
+    check(rate > Rate::ZERO, field, || (rate.to_string(), "more than 0 Mb/s".into()))
+}
+
+pub(crate) fn check_snr(snr_db: f64) -> Result<(), ConfigError> {
+    check((-10.0..=60.0).contains(&snr_db), "snr_db", || (snr_db.to_string(), "-10 to 60 dB".into()))
+}
+
+fn in_us(span: Span) -> String {
+    format!("{} us", span.as_nanos() as f64 / 1e3)
+}
+
+fn list(rates: &[PhyRate]) -> String {
+    let rates: Vec<_> = rates.iter().map(PhyRate::to_string).collect();
+    rates.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{PathConfig, WiredAccessConfig};
+    use crate::wifi::RateSet;
+    use lasthop_units::Probability;
+
+    const PATH: PathConfig = PathConfig {
+        rtt: Span::from_millis(4),
+        rate: Rate::from_bps(1_000_000_000),
+        loss: Probability::ZERO,
+        queue_packets: 1000,
+    };
+
+    fn config(access: AccessConfig) -> Config {
+        Config::new(vec![HostConfig::new(10); 2], Topology::AccessPoint { access, path: PATH })
+    }
+
+    #[test]
+    fn an_error_names_the_field_its_value_and_what_it_may_be() {
+        let mut wrong = config(AccessConfig::Wifi(WifiConfig::new(Standard::B)));
+        wrong.hosts[1].rate = Some(Rate::from_mbps(54.0));
+        let message = wrong.validate().unwrap_err().to_string();
+        assert_eq!(message, "hosts[1].rate is 54 Mb/s; accepted: 1 Mb/s, 2 Mb/s, 5.5 Mb/s, 11 Mb/s");
+        let access = AccessConfig::Wifi(WifiConfig::new(Standard::G));
+        let path = PathConfig { queue_packets: 0, ..PATH };
+        wrong.topology = Topology::AccessPoint { access, path };
+        wrong.hosts[1].rate = None;
+        assert_eq!(wrong.validate().unwrap_err().to_string(), "path.queue_packets is 0; accepted: 1 packet or more");
+        wrong.hosts.clear();
+        assert_eq!(wrong.validate().unwrap_err().to_string(), "hosts is 0 hosts; accepted: 1 to 65534 hosts");
+    }
+
+    #[test]
+    fn a_dsss_rate_in_pure_g_needs_the_whole_rate_set() {
+        let mut wifi = WifiConfig { rate: PhyRate::Mbps11, ..WifiConfig::new(Standard::G) };
+        assert_eq!(config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field, "rate");
+        wifi.rate_set = RateSet::All;
+        assert_eq!(config(AccessConfig::Wifi(wifi)).validate(), Ok(()));
+    }
+
+    #[test]
+    fn only_802_11n_and_later_aggregate() {
+        let wifi = WifiConfig { aggregate_frames: 64, ..WifiConfig::new(Standard::G) };
+        assert_eq!(config(AccessConfig::Wifi(wifi)).validate().unwrap_err().field, "aggregate_frames");
+    }
+
+    #[test]
+    fn an_snr_is_for_802_11n_and_later_and_instead_of_an_error_rate() {
+        let error = |standard, snr_db, errors: Option<f64>| {
+            let mut config = config(AccessConfig::Wifi(WifiConfig::new(standard)));
+            config.hosts[1].snr_db = Some(snr_db);
+            config.hosts[1].frame_error_rate = errors.map(|errors| Probability::new(errors).unwrap());
+            config.validate().map_err(|error| error.to_string())
+        };
+        let message = |accepted: &str| Err(format!("hosts[1].snr_db is {accepted}"));
+        let only_later = message("20; accepted: none, for only hosts of 802.11n and later have an SNR");
+        assert_eq!(error(Standard::G, 20.0, None), only_later);
+        assert_eq!(error(Standard::N, 20.0, None), Ok(()));
+        assert_eq!(error(Standard::N, f64::NAN, None), message("NaN; accepted: -10 to 60 dB"));
+        let both = message("20; accepted: an SNR or a frame error rate, not both");
+        assert_eq!(error(Standard::N, 20.0, Some(0.0)), both);
+    }
+
+    #[test]
+    fn a_standard_has_its_own_rate_controls() {
+        let error = |standard, rate_control| {
+            let wifi = WifiConfig { rate_control, ..WifiConfig::new(standard) };
+            config(AccessConfig::Wifi(wifi)).validate().map_err(|error| error.to_string())
+        };
+        let accepted = "accepted: \"fixed\", \"arf\", \"aarf\", \"minstrel\"";
+        assert_eq!(
+            error(Standard::G, RateControl::Ideal),
+            Err(format!("access.rate_control is \"ideal\"; {accepted}"))
+        );
+        let accepted = "accepted: \"fixed\", \"minstrel_ht\", \"ideal\"";
+        assert_eq!(error(Standard::N, RateControl::Arf), Err(format!("access.rate_control is \"arf\"; {accepted}")));
+    }
+
+    #[test]
+    fn a_host_behind_a_wired_access_has_no_rate_of_its_own() {
+        let queue = QueueConfig::fifo(50);
+        let wired = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue };
+        let mut config = config(AccessConfig::Wired(wired));
+        assert_eq!(config.validate(), Ok(()));
+        config.hosts[0].rate = Some(Rate::from_mbps(10.0));
+        assert_eq!(config.validate().unwrap_err().about, About::Host(0));
+    }
+}
