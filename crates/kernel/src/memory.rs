@@ -101,7 +101,7 @@ mod tests {
         memory.put(sample(3, 40), true);
         memory.put(sample(4, 0), false);
         assert_eq!((told(&memory), memory.asleep()), (vec![(2, 16.0), (4, 0.0)], 2));
-        [1, 2, 9].map(|cookie| memory.remove(cookie));
+        [1, 2, 9].into_iter().for_each(|cookie| memory.remove(cookie));
         assert_eq!((told(&memory), memory.asleep()), (vec![(4, 0.0)], 1));
         memory.age(Span::from_secs(10_000), Span::ZERO);
         assert_eq!((told(&memory), memory.asleep()), (vec![(4, 4294.967295)], 1));
