@@ -162,7 +162,8 @@ fn measure(case: &Case, seconds: u64) -> Measured {
         resident_mib: status_mib(process, "VmRSS:"),
         peak_mib: status_mib(process, "VmHWM:"),
     };
-    drop((agent, processes));
+    drop(agent);
+    processes.into_iter().rev().for_each(drop); // clients first: they panic without their servers
     measured
 }
 

@@ -28,10 +28,10 @@ use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, Poli
 use lasthop_units::{Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
-use rustc_hash::FxHashSet;
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tracing::{info, warn};
 
 /// New connections are taken over as they are made. Later walks find those whose route has moved to or from the
@@ -76,15 +76,13 @@ pub(crate) struct Agent<'a> {
     trouble_log: LogLimit,
     interface_log: LogLimit,
     room_log: LogLimit,
-    /// Those of this tick, kept for its memory.
-    met: FxHashSet<u64>,
 }
 
 /// What was observed at a tick.
 struct Seen {
     now: Time,
     late: Span,
-    sockets: Vec<SocketSample>,
+    sockets: Arc<Vec<SocketSample>>,
     asleep: u64,
     samples: Vec<FlowSample>,
     observations: Vec<FlowObservation>,
@@ -163,7 +161,6 @@ impl<'a> Agent<'a> {
             trouble_log: LogLimit::each_minute(),
             interface_log: LogLimit::each_minute(),
             room_log: LogLimit::new(1, Span::MAX),
-            met: FxHashSet::default(),
         };
         agent.adopt()?;
         let now = clock::monotonic();
@@ -275,7 +272,7 @@ impl<'a> Agent<'a> {
         Ok(Some(Seen { now, late, sockets, asleep, samples, observations, peers }))
     }
 
-    fn sample(&mut self) -> Result<Option<Vec<SocketSample>>> {
+    fn sample(&mut self) -> Result<Option<Arc<Vec<SocketSample>>>> {
         let Some(tcp) = self.tcp.as_mut() else { return Ok(None) };
         let recorder = &mut self.recorder;
         self.totals.state_changes_lost +=
@@ -285,11 +282,7 @@ impl<'a> Agent<'a> {
                     recorder.write(&Event::State(State { t_ns: at.as_nanos(), cookie, from, to }));
                 }
             })?;
-        let mut sockets = tcp.sample()?;
-        // A walk over a changing table may return a socket twice. The policy needs each once.
-        self.met.clear();
-        sockets.retain(|socket| self.met.insert(socket.cookie));
-        Ok(Some(sockets))
+        tcp.sample().map(Some)
     }
 
     /// Decides at once, or asks the program.

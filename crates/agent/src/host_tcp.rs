@@ -10,6 +10,7 @@ use lasthop_laws::bound::Bound;
 use lasthop_policy::FlowId;
 use lasthop_policy::governor::FlowSample;
 use lasthop_units::Span;
+use std::sync::Arc;
 
 pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
 pub use lasthop_kernel::{CongestionState, SocketSample, StateChange, TooManyCgroups};
@@ -39,11 +40,11 @@ pub trait HostTcp {
         &[]
     }
 
-    /// The TCP sockets on the managed interface that are awake.
+    /// The TCP sockets on the managed interface that are awake, each once.
     ///
     /// # Errors
     /// If they cannot be walked.
-    fn sample(&mut self) -> Result<Vec<SocketSample>>;
+    fn sample(&mut self) -> Result<Arc<Vec<SocketSample>>>;
 
     /// How many more there were at the last call of [`HostTcp::sample`]: idle ones, which it left out.
     fn asleep(&self) -> u64 {

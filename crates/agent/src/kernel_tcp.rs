@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tracing::{info, warn};
 
 /// Connections without a segment for so long, and without anything to send, are only counted. No policy takes one for
@@ -252,7 +253,7 @@ impl HostTcp for KernelTcp {
         &self.too_many
     }
 
-    fn sample(&mut self) -> Result<Vec<SocketSample>> {
+    fn sample(&mut self) -> Result<Arc<Vec<SocketSample>>> {
         let lasthop_kernel::Observed { sockets, asleep } = self.kernel.observe()?;
         self.asleep = asleep;
         Ok(sockets)

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 /// Connections that stay, and those that are opened each second.
 const LASTING: u64 = 20;
@@ -84,7 +85,7 @@ impl HostTcp for Scripted {
     }
 
     /// Short connections live for one to four ticks.
-    fn sample(&mut self) -> Result<Vec<SocketSample>> {
+    fn sample(&mut self) -> Result<Arc<Vec<SocketSample>>> {
         self.tick += 1;
         let lasting = (1..=LASTING).map(|cookie| self.socket(cookie, self.tick, cookie <= 3));
         let opened = OPENED / 2;
@@ -93,7 +94,7 @@ impl HostTcp for Scripted {
             let first = LASTING + 1 + born * opened;
             (first..first + opened).filter(move |cookie| cookie % 4 >= age).map(move |cookie| (cookie, age))
         });
-        Ok(lasting.chain(short.map(|(cookie, age)| self.socket(cookie, age + 1, false))).collect())
+        Ok(lasting.chain(short.map(|(cookie, age)| self.socket(cookie, age + 1, false))).collect::<Vec<_>>().into())
     }
 
     fn asleep(&self) -> u64 {

@@ -113,15 +113,15 @@ fn what_our_policy_makes_of_the_host_is_in_the_record() {
 }
 
 #[test]
-fn a_socket_that_a_walk_meets_twice_counts_once_and_keeps_its_latch() {
-    let fake = fake(vec![sample(7, 700, 100), sample(7, 700, 100)]);
+fn a_connection_stays_under_control_when_its_rtt_falls() {
+    let fake = fake(vec![sample(7, 700, 100)]);
     let agent = Running::start(config("lo", "formula"), fake.clone());
     let tick = agent.wait_for_tick("the cut", |_| true);
     assert_eq!((tick.flows.len(), tick.flows[0].bound), (1, Some(Bound::at_most(1))));
     for sample in &mut fake.lock().expect("no panic").samples {
         sample.srtt = Some(Span::from_millis(120));
     }
-    // 19e6 · 0.12 / 12000 = 190, not half of it for each of two; and it stays under control.
+    // 19e6 · 0.12 / 12000 = 190
     let tick = agent.wait_for_tick("the share", |tick| tick.flows[0].bound != Some(Bound::at_most(1)));
     assert_eq!((tick.flows.len(), tick.flows[0].bound), (1, Some(Bound::at_most(190))));
     agent.stop().0.expect("a clean stop");

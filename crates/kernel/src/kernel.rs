@@ -3,6 +3,7 @@
 use crate::clamp;
 use crate::error::Error;
 use crate::layout::{self, Cgroup, Control, Counts, Settings};
+use crate::memory::Memory;
 use crate::mode::Mode;
 use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
@@ -10,13 +11,14 @@ use crate::probe::{self, Feature};
 use crate::sample::{self, Reader, SocketSample, StateChange};
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Span, Time};
-use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, RingBufferBuilder};
+use libbpf_rs::{ErrorKind, Link, Map, MapCore, MapFlags, Object, RingBufferBuilder};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use zerocopy::IntoBytes as _;
 
 /// A socket's number; see [`SocketSample::cookie`].
@@ -161,8 +163,8 @@ type CgroupId = u64;
 /// The result of [`Kernel::observe`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The sockets that are awake.
-    pub sockets: Vec<SocketSample>,
+    /// The sockets that are awake, each once.
+    pub sockets: Arc<Vec<SocketSample>>,
     /// How many more are asleep: [`Options::asleep`].
     pub asleep: u64,
 }
@@ -184,10 +186,16 @@ pub struct Kernel {
     /// The changes of state that were counted when the ring was last read.
     told_changes: u64,
     last_counts: Counts,
-    /// The sockets at the last look, awake and asleep.
-    known: [usize; 2],
-    /// When a walk must look for sockets that have no mark.
-    mark_at_ns: u64,
+    memory: Memory,
+    asleep: Span,
+    /// When [`Kernel::observe`] was called last.
+    observed_ns: u64,
+    /// The counts before its walk.
+    observed: Counts,
+    /// How many sockets it left marked.
+    marked: u64,
+    /// When a walk must look at all sockets.
+    all_at_ns: u64,
     // Last: everything above refers to it.
     object: Object,
 }
@@ -200,8 +208,10 @@ struct Links {
     guard: Option<clamp::Guard>,
     sample: Option<Link>,
     look_at_all: Option<Link>,
-    look_at_seen: Option<Link>,
-    established: Option<Link>,
+    look_at_marked: Option<Link>,
+    unmark_told: Option<Link>,
+    /// What tells that a socket changes.
+    changes: Vec<Link>,
     adopt: Option<Link>,
     release: Option<Link>,
     state_changes: Option<Link>,
@@ -233,11 +243,12 @@ struct Own {
     call: u64,
 }
 
-/// After so long a walk looks at all connections for those that have come to the interface by a change of their route.
-const MARK_AGAIN: Span = Span::from_secs(12);
-/// The walk of marked sockets begins anew after each 32 KiB of records, and then skips those already told, up to all of
-/// a processor's. Beyond this product of records and sockets, the walk of all connections is the cheaper one.
-const MARKED_MOST: usize = 100_000_000;
+/// After so long a walk looks at all connections: for those whose route has changed while they were at rest, and for what
+/// an interrupt at the wrong moment may have hidden.
+const ALL_AGAIN: Span = Span::from_secs(30);
+/// The walk of marked sockets begins anew after each 32 KiB of records, and then skips those already told. With more of
+/// them than this, the walk of all connections is the cheaper one.
+const MARKED_MOST: u64 = 50_000;
 
 impl Kernel {
     /// The most flows with a bound of their own.
@@ -266,7 +277,6 @@ impl Kernel {
             interface_index: options.interface_index,
             clamp: u32::from(options.mode == Mode::Clamp),
             derive_flags: u32::from(options.derive_flags),
-            asleep_ms: u32::try_from(options.asleep.as_millis()).unwrap_or(u32::MAX),
             rules: bits_of(&options.rules, |_| true)?,
             rules_of_any_cgroup: bits_of(&options.rules, |rule| rule.cgroup.is_none())?,
             rules_of_any_user: bits_of(&options.rules, |rule| rule.uid.is_none())?,
@@ -307,8 +317,12 @@ impl Kernel {
             told_lost: 0,
             told_changes: 0,
             last_counts: Counts::default(),
-            known: [0; 2],
-            mark_at_ns: 0,
+            memory: Memory::default(),
+            asleep: options.asleep,
+            observed_ns: 0,
+            observed: Counts::default(),
+            marked: 0,
+            all_at_ns: 0,
             object,
         };
         for key in &leave {
@@ -331,11 +345,19 @@ impl Kernel {
         self.links.sample = Some(iterator("sample")?);
         self.links.look_at_all = Some(iterator("look_at_all")?);
         if variant.marks {
-            let program = object::program(&self.object, "on_established");
-            self.links.established = Some(program.attach().map_err(Error::attach("tp_btf/inet_sock_set_state"))?);
-            let map = object::map(&self.object, object::SEEN);
-            let walk = object::program(&self.object, "look_at_seen").attach_iter(map.as_fd());
-            self.links.look_at_seen = Some(walk.map_err(Error::attach("iter/bpf_sk_storage_map"))?);
+            for (name, hook) in [
+                ("on_connection", "tp_btf/inet_sock_set_state"),
+                ("on_segment", "tp_btf/tcp_probe"),
+                ("on_retransmission", "tp_btf/tcp_retransmit_skb"),
+            ] {
+                let attached = object::program(&self.object, name).attach();
+                self.links.changes.push(attached.map_err(Error::attach(hook))?);
+            }
+            let map = object::map(&self.object, object::MARKED);
+            let walk = |name| object::program(&self.object, name).attach_iter(map.as_fd());
+            let hook = "iter/bpf_sk_storage_map";
+            self.links.look_at_marked = Some(walk("look_at_marked").map_err(Error::attach(hook))?);
+            self.links.unmark_told = Some(walk("unmark_told").map_err(Error::attach(hook))?);
         }
         if variant.state_changes {
             let program = object::program(&self.object, "on_state_change");
@@ -384,8 +406,8 @@ impl Kernel {
     /// If the kernel cannot be asked to walk its sockets.
     pub fn adopt(&mut self) -> Result<Adopted, Error> {
         let done = self.walk(|links| links.adopt.as_ref())?;
-        if self.links.adopt.is_some() {
-            self.mark_at_ns = monotonic_ns().saturating_add(MARK_AGAIN.as_nanos());
+        if done.walk_adopted + done.walk_restored > 0 {
+            self.all_at_ns = 0;
         }
         Ok(Adopted {
             adopted: done.walk_adopted,
@@ -442,6 +464,9 @@ impl Kernel {
             object::write(&object::map(&self.object, ".data.control"), &self.bounds.control).map_err(telling())?;
         }
         self.cgroups = found;
+        if changed {
+            self.all_at_ns = 0;
+        }
         Ok(Cgroups { changed, missing, too_many })
     }
 
@@ -451,36 +476,72 @@ impl Kernel {
     /// If the kernel cannot be asked to walk its sockets.
     pub fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
         let Some(link) = &self.links.sample else { return Ok(Vec::new()) };
-        self.namespace.within(|| read(link, 0)).and_then(|read| read).map_err(Error::exchange_io("walking the sockets"))
+        let mut samples = Vec::new();
+        let walked = self.namespace.within(|| read(link, |sample, _| samples.push(sample)));
+        walked.and_then(|read| read).map_err(Error::exchange_io("walking the sockets"))?;
+        Ok(samples)
     }
 
-    /// The same, cheaper: without the sockets that are asleep ([`Options::asleep`]) and without bounds. It looks only at
-    /// the sockets known so far, and every 12 s at all, unless [`Kernel::adopt`] does that. So a connection is missing
-    /// until its handshake is complete, and for some seconds after a change of its route that leads it to the interface.
-    /// A socket may be told twice.
+    /// The same, cheaper: without the sockets that are asleep ([`Options::asleep`]) and without bounds. It looks at the
+    /// sockets that have changed since the last call, and remembers the others; every 30 s, and after [`Kernel::adopt`]
+    /// has changed one, it looks at all. So a connection is missing until its handshake is complete, and a change of its
+    /// route while it is at rest is missed until then. If it begins to send after a rest, and this loader does not
+    /// control it, that is told after the first acknowledgement or retransmission.
     ///
     /// # Errors
     /// If the kernel cannot be asked to walk its sockets.
     pub fn observe(&mut self) -> Result<Observed, Error> {
-        let [awake, asleep] = self.known;
-        let before = self.counts()?.walk_asleep;
         let now_ns = monotonic_ns();
-        let is_cheaper = awake.saturating_mul(awake + asleep) <= MARKED_MOST && now_ns < self.mark_at_ns;
-        let Links { look_at_all, look_at_seen, adopt, .. } = &self.links;
-        let sockets = match (look_at_seen, look_at_all) {
-            (Some(seen), _) if is_cheaper => read(seen, awake),
-            (_, Some(all)) => {
-                if adopt.is_none() {
-                    self.mark_at_ns = now_ns.saturating_add(MARK_AGAIN.as_nanos());
-                }
-                self.namespace.within(|| read(all, awake)).and_then(|read| read)
-            }
-            _ => Ok(Vec::new()),
+        self.memory.age(Span::from_nanos(now_ns - self.observed_ns), self.asleep);
+        self.observed_ns = now_ns;
+        self.bounds.control.walk_us = now_ns / 1000;
+        let told = object::write(&object::map(&self.object, ".data.control"), &self.bounds.control);
+        told.map_err(Error::exchange("telling the programs of a walk"))?;
+        let counts = self.counts()?;
+        self.forget_gone(&counts)?;
+        let marked = self.marked + (counts.marks - self.observed.marks);
+        let is_lost = counts.gone_lost != self.observed.gone_lost;
+        let all = is_lost || now_ns >= self.all_at_ns || marked > MARKED_MOST || self.links.look_at_marked.is_none();
+        if all {
+            self.memory.clear();
+            self.all_at_ns = now_ns.saturating_add(ALL_AGAIN.as_nanos());
+        }
+        let Links { look_at_all, look_at_marked, unmark_told, .. } = &self.links;
+        let (memory, asleep) = (&mut self.memory, self.asleep);
+        let mut read = |link| {
+            read(link, |sample, under_way| {
+                let is_asleep = asleep > Span::ZERO && !under_way && sample.idle > asleep;
+                memory.put(sample, is_asleep);
+            })
         };
-        let sockets = sockets.map_err(Error::exchange_io("walking the sockets"))?;
-        let asleep = self.counts()?.walk_asleep - before;
-        self.known = [sockets.len(), usize::try_from(asleep).unwrap_or(usize::MAX)];
-        Ok(Observed { sockets, asleep })
+        let done = match (look_at_all, look_at_marked) {
+            (Some(link), _) if all => self.namespace.within(|| read(link)).and_then(|read| read),
+            (_, Some(link)) => read(link),
+            _ => Ok(()),
+        };
+        let done = done.and_then(|()| unmark_told.as_ref().map_or(Ok(()), |link| object::read_all(link).map(drop)));
+        if done.is_err() {
+            self.all_at_ns = 0;
+        }
+        done.map_err(Error::exchange_io("walking the sockets"))?;
+        let after = self.counts()?;
+        self.marked = after.still_marked - counts.still_marked;
+        self.observed = Counts { marks: after.marks, ..counts };
+        Ok(Observed { sockets: Arc::clone(&self.memory.sockets), asleep: self.memory.asleep() as u64 })
+    }
+
+    /// Forgets the sockets that have closed, or left the interface, since the last call of [`Kernel::observe`].
+    fn forget_gone(&mut self, counts: &Counts) -> Result<(), Error> {
+        if counts.gone == self.observed.gone {
+            return Ok(());
+        }
+        let memory = &mut self.memory;
+        let forget = |bytes: &[u8]| {
+            if let Some(cookie) = layout::first(bytes) {
+                memory.remove(cookie);
+            }
+        };
+        consume(&object::map(&self.object, "gone"), forget).map_err(Error::exchange("reading which sockets are gone"))
     }
 
     /// Hands every change of state since the previous call to `f`, oldest first. Returns how many more were lost for
@@ -494,18 +555,13 @@ impl Kernel {
             return Ok(0);
         }
         self.told_changes = counts.state_changes;
-        let changes = object::map(&self.object, "state_changes");
         let take = |bytes: &[u8]| {
             if let Some(change) = sample::state_change(bytes) {
                 f(change);
             }
-            0
         };
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&changes, take).map_err(Error::exchange("opening the ring of state changes"))?;
-        let ring = builder.build().map_err(Error::exchange("opening the ring of state changes"))?;
-        ring.consume().map_err(Error::exchange("reading the ring of state changes"))?;
-        drop(ring);
+        let ring = object::map(&self.object, "state_changes");
+        consume(&ring, take).map_err(Error::exchange("reading the ring of state changes"))?;
         let lost = self.counts()?.state_changes_lost;
         Ok(lost - std::mem::replace(&mut self.told_lost, lost))
     }
@@ -636,8 +692,9 @@ impl Kernel {
         self.links.new_clamps = None;
         let done = self.walk(|links| links.release.as_ref());
         // Unregister last: until here sockets could return to a registered control.
-        let Links { sample, look_at_all, look_at_seen, established, adopt, release, .. } = &mut self.links;
-        for link in [sample, look_at_all, look_at_seen, established, adopt, release] {
+        self.links.changes.clear();
+        let Links { sample, look_at_all, look_at_marked, unmark_told, adopt, release, .. } = &mut self.links;
+        for link in [sample, look_at_all, look_at_marked, unmark_told, adopt, release] {
             *link = None;
         }
         let Links { state_changes, leaving_packets, control, .. } = &mut self.links;
@@ -701,12 +758,24 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// The sockets that an iterator tells: some `expected`.
-fn read(link: &Link, expected: usize) -> std::io::Result<Vec<SocketSample>> {
+/// Hands over the sockets that an iterator tells, and whether something is in flight or waits to be sent.
+fn read(link: &Link, mut each: impl FnMut(SocketSample, bool)) -> std::io::Result<()> {
     let mut reader = Reader::default();
-    reader.samples.reserve(expected);
-    object::read_each(link, Reader::BYTES, |bytes| reader.read(bytes))?;
-    Ok(reader.samples)
+    object::read_each(link, Reader::BYTES, |bytes| {
+        if let Some((sample, under_way)) = reader.read(bytes) {
+            each(sample, under_way);
+        }
+    })
+}
+
+/// Hands over what is in a ring.
+fn consume(ring: &Map<'_>, mut each: impl FnMut(&[u8])) -> libbpf_rs::Result<()> {
+    let mut builder = RingBufferBuilder::new();
+    builder.add(ring, move |bytes: &[u8]| {
+        each(bytes);
+        0
+    })?;
+    builder.build()?.consume()
 }
 
 /// The kernel has not taken these entries: the next call writes them again.

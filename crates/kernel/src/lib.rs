@@ -26,6 +26,7 @@ pub mod laws;
 mod layout;
 pub mod link_report;
 mod log;
+mod memory;
 mod mode;
 mod namespace;
 mod object;

@@ -24,8 +24,8 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o")
 /// The map of our `struct tcp_congestion_ops`.
 pub(crate) const CONTROL_OPS: &str = "lasthop";
 
-/// The map that marks the sockets of our interface.
-pub(crate) const SEEN: &str = "seen";
+/// The map that marks the sockets that have changed.
+pub(crate) const MARKED: &str = "marked";
 /// The map of each socket's former control.
 pub(crate) const FORMER: &str = "former";
 /// The program that lowers the window of segments that leave.
@@ -86,7 +86,7 @@ fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
     match program {
         "sample" | "look_at_all" => true,
         "on_state_change" => variant.state_changes,
-        "look_at_seen" | "on_established" => variant.marks,
+        "look_at_marked" | "unmark_told" | "on_segment" | "on_retransmission" | "on_connection" => variant.marks,
         "adopt_new" | "adopt_existing" | "release_existing" => control,
         BOUND_RECEIVED => variant.packets_seen && matches!(mode, Mode::Control | Mode::Clamp),
         "clamp_new" | "clamp_existing" | UNCLAMP => mode == Mode::Clamp,

@@ -125,7 +125,6 @@ impl CongestionState {
 /// Reads the records of an iterator.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    pub(crate) samples: Vec<SocketSample>,
     /// The name of the latest record: most sockets have the same.
     name: Option<(Name, Arc<str>)>,
 }
@@ -134,14 +133,16 @@ impl Reader {
     /// The length of a record.
     pub(crate) const BYTES: usize = size_of::<Record>();
 
-    pub(crate) fn read(&mut self, bytes: &[u8]) {
-        let Some(record) = layout::first::<Record>(bytes) else { return };
+    /// The sample, and whether something is in flight or waits to be sent.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<(SocketSample, bool)> {
+        let record = layout::first::<Record>(bytes)?;
         let name = match &self.name {
             Some((padded, name)) if *padded == record.control => Arc::clone(name),
             _ => Arc::from(layout::unpadded_name(&record.control)),
         };
         self.name = Some((record.control, Arc::clone(&name)));
-        self.samples.push(sample(record, name));
+        let under_way = record.under_way != 0;
+        Some((sample(record, name), under_way))
     }
 }
 

@@ -3,12 +3,19 @@
 
 mod support;
 
-use lasthop_kernel::{CongestionState, Kernel, Mode, Options};
+use lasthop_kernel::{CongestionState, Kernel, Mode, Options, SocketSample};
 use lasthop_units::Span;
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
-use support::{A4, A6, B4, B6, Flow, Net, eventually, load_best, load_with, run, throughout};
+use support::{A4, A6, B4, B6, Flow, Net, eventually, load_best, load_with, run, set_control, throughout};
+
+/// Its end sends RST.
+fn reset_when_dropped(socket: &TcpStream) {
+    let at_once = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::Linger, &at_once).expect("an open socket");
+}
 
 /// Of the modes Control and Observe those that this kernel has.
 fn modes() -> impl Iterator<Item = Mode> {
@@ -213,6 +220,113 @@ fn an_idle_socket_falls_asleep_and_wakes_when_it_is_used() {
             observed.asleep == 8 && observed.sockets[0].idle >= Span::from_millis(301)
         });
     }
+}
+
+/// The socket of a flow's sender as it is told.
+fn told(kernel: &mut Kernel, flow: &Flow) -> Option<SocketSample> {
+    let observed = kernel.observe().expect("a walk");
+    let sockets: HashSet<_> = observed.sockets.iter().map(|sample| sample.cookie).collect();
+    assert_eq!(observed.sockets.len(), sockets.len(), "each once");
+    observed.sockets.iter().find(|sample| sample.cookie == flow.cookie()).cloned()
+}
+
+#[test]
+fn a_socket_at_rest_is_remembered_and_told_afresh_when_it_is_used() {
+    needs_root!();
+    for mode in modes() {
+        let net = Net::direct();
+        let mut kernel = load_with(&net, mode, |_| {});
+        kernel.adopt().expect("a walk");
+        let flow = Flow::idle(&net.a, &net.b, B4);
+        eventually("told", || told(&mut kernel, &flow).is_some());
+        // Nothing comes, and it is not looked at: what its application changes is not told.
+        set_control(&*flow.sender, "reno");
+        let mut told = || told(&mut kernel, &flow).expect("it is open");
+        let first = told();
+        assert_ne!(*first.congestion_control, *"reno");
+        std::thread::sleep(Duration::from_millis(50));
+        let later = told();
+        let aged = SocketSample { idle: later.idle, ..first.clone() };
+        assert!(later == aged && later.idle >= first.idle + Span::from_millis(50), "{later:?} {first:?}");
+        (&*flow.sender).write_all(b"hello").expect("written");
+        let mut heard = [0; 5];
+        (&*flow.receiver).read_exact(&mut heard).expect("read");
+        eventually("the acknowledgement", || flow.info().tcpi_bytes_acked == 6); // with the SYN
+        let sent = told();
+        assert_eq!((sent.acked.get(), &*sent.congestion_control), (6, "reno"));
+        assert!(sent.idle < later.idle);
+        (&*flow.receiver).write_all(b"hello").expect("written");
+        (&*flow.sender).read_exact(&mut heard).expect("read");
+        assert_eq!(told().received.get(), 5);
+        // An end that the other one has half closed goes on sending.
+        flow.receiver.shutdown(std::net::Shutdown::Write).expect("open");
+        eventually("the end of data", || (&*flow.sender).read(&mut heard).expect("open") == 0);
+        (&*flow.sender).write_all(b"hello").expect("written");
+        eventually("the acknowledgement", || flow.info().tcpi_bytes_acked == 11);
+        assert_eq!(told().acked.get(), 11);
+    }
+}
+
+#[test]
+fn a_socket_that_closes_at_rest_is_gone_at_once() {
+    needs_root!();
+    for mode in modes() {
+        let net = Net::direct();
+        let mut kernel = load_with(&net, mode, |options| options.asleep = Span::from_millis(300));
+        kernel.adopt().expect("a walk");
+        let mut flows: Vec<_> = (0..6).map(|_| Flow::idle(&net.a, &net.b, B4)).collect();
+        let told = |kernel: &mut Kernel| {
+            let observed = kernel.observe().expect("a walk");
+            (observed.sockets.len(), observed.asleep)
+        };
+        for (sleep, rest) in [(false, 6), (true, 3)] {
+            eventually("all told", || {
+                let (awake, asleep) = told(&mut kernel);
+                awake + asleep as usize == rest && (!sleep || awake == 0)
+            });
+            for (number, reset) in [(1, true), (2, false)] {
+                let flow = flows.pop().expect("one more");
+                if reset {
+                    reset_when_dropped(&flow.receiver);
+                }
+                drop(flow);
+                eventually("closed", || kernel.sample().expect("a walk").len() == rest - number);
+                let (awake, asleep) = told(&mut kernel);
+                assert_eq!(awake + asleep as usize, rest - number);
+            }
+            // Our own end is still open when the other one resets it.
+            let Flow { sender, receiver, .. } = &mut flows[0];
+            reset_when_dropped(receiver);
+            *receiver = sender.clone();
+            eventually("reset", || kernel.sample().expect("a walk").len() == rest - 3);
+            let (awake, asleep) = told(&mut kernel);
+            assert_eq!(awake + asleep as usize, rest - 3);
+            flows.remove(0);
+        }
+    }
+}
+
+#[test]
+fn more_closings_than_the_ring_holds_are_all_found() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load_best(&net);
+    let [stays, goes] = [0; 2].map(|_| Flow::idle(&net.a, &net.b, B4));
+    eventually("both", || told(&mut kernel, &stays).is_some() && told(&mut kernel, &goes).is_some());
+    let listener = net.b.run(|| std::net::TcpListener::bind((B4, 0)).expect("a listener"));
+    let target = listener.local_addr().expect("bound");
+    net.a.run(|| {
+        // 262,144 bytes hold 16,384 of them.
+        for _ in 0..17_000 {
+            let ours = TcpStream::connect(target).expect("a connection");
+            reset_when_dropped(&ours);
+            drop((ours, listener.accept()));
+        }
+    });
+    drop(goes);
+    eventually("the last closing", || kernel.sample().expect("a walk").len() == 1);
+    let told: Vec<_> = kernel.observe().expect("a walk").sockets.iter().map(|sample| sample.cookie).collect();
+    assert_eq!(told, [stays.cookie()]);
 }
 
 #[test]

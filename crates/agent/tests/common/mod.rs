@@ -186,7 +186,7 @@ impl HostTcp for FakeTcp {
         Ok(1)
     }
 
-    fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
+    fn sample(&mut self) -> Result<Arc<Vec<SocketSample>>, Error> {
         let mut fake = self.fake();
         fake.asked += 1;
         if fake.fails {
@@ -199,7 +199,7 @@ impl HostTcp for FakeTcp {
         let samples = fake.samples.clone();
         drop(fake);
         thread::sleep(stall);
-        Ok(samples)
+        Ok(Arc::new(samples))
     }
 
     fn asleep(&self) -> u64 {

@@ -147,13 +147,6 @@ static __always_inline struct tcp_sock *sending_socket(void *sk)
 	return state == TCP_LISTEN || state == TCP_CLOSE ? NULL : tp;
 }
 
-/* Marks a socket of our interface for look_at_seen(). */
-static __always_inline void mark(struct tcp_sock *tp)
-{
-	if (on_our_interface(SK(tp)))
-		bpf_sk_storage_get(&seen, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-}
-
 /* The same for the socket of a walk, which is no longer ours then. */
 static __always_inline int restore(struct tcp_sock *tp, struct lh_former *storage)
 {
@@ -180,7 +173,6 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 
 	if (!tp)
 		return 0;
-	mark(tp);
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	verdict = claim(tp, storage, &had);
 	if (!managed(SK(tp))) {

@@ -256,6 +256,8 @@ static __always_inline void starts_to_send(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
+	if (in_our_namespace(sk))
+		mark(sk);
 	repair(sk, tp, ca_state_of(tp));
 	restart_after_idle(tp);
 	refresh_bound(tp);

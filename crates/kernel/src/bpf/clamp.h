@@ -157,7 +157,6 @@ int clamp_existing(struct bpf_iter__tcp *ctx)
 
 	if (!tp)
 		return 0;
-	mark(tp);
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (!managed(SK(tp))) {
 		if (storage)

@@ -28,7 +28,7 @@ struct lh_settings {
 	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */
 	__u64 owner_start; /* its start time, /proc/PID/stat field 22, because a pid may be used again */
 	__u32 owner_pidns;
-	__u32 asleep_ms; /* a socket that is idle for longer is only counted by the walks that observe; 0: none is */
+	__u32 unused; /* 0 */
 	char name[LH_NAME_LENGTH]; /* of our control */
 	/* Rules, a bit for each, the first in the lowest; 0: there are none. A socket's rule is the first that fits. */
 	__u32 rules;
@@ -58,6 +58,7 @@ struct lh_control {
 	__u32 generation; /* never 0 */
 	__u32 cgroups; /* LH_CGROUP_*; 0: cgroups do not matter */
 	struct lh_bound defaults[2];
+	__u64 walk_us; /* when the latest walk that observes began */
 };
 
 /* Written by the programs, read by the loader. */
@@ -75,7 +76,11 @@ struct lh_counters {
 	__u64 walk_left;
 	__u64 walk_restored;
 	__u64 walk_failed;
-	__u64 walk_asleep; /* idle sockets that were not told */
+	/* Of the walks that observe: */
+	__u64 marks; /* given */
+	__u64 still_marked; /* left after a walk */
+	__u64 gone; /* sockets closed, or met on another interface */
+	__u64 gone_lost; /* for lack of room in the ring */
 };
 
 /* One socket, as the iterator writes it. */
@@ -90,7 +95,7 @@ struct lh_sample {
 	__u64 pacing_rate; /* likewise; ~0: none yet */
 	struct lh_endpoints ends;
 	char control[LH_NAME_LENGTH];
-	__u16 padding;
+	__u16 under_way; /* 1: something is in flight, or waits to be sent */
 	__u8 tcp_state;
 	__u8 ca_state;
 	__u32 cwnd_segments;

@@ -39,8 +39,9 @@
  *    control is limited to a cgroup, those in it; but not loopback, excluded cgroups, or controls on the leave list.
  *    New ones get it at connect and accept, existing ones by a walk. Their own controls are remembered and given back.
  *
- * 7. What is observed (monitor.h): a walk writes one record per socket that is awake, a tracepoint each change of the
- *    congestion state. Our sockets are marked when they open and by slower walks, so the walk at a tick visits no others.
+ * 7. What is observed (monitor.h): tracepoints mark sockets that change, and the walk at a tick writes one record for each
+ *    of them and takes the mark from those at rest. The loader remembers the others; a ring tells it which have closed.
+ *    A slow walk of all mends what this missed. A tracepoint tells each change of the congestion state.
  *
  * 8. What is received (receive.h): the window that a socket advertises is limited, too, in the segments that leave.
  *
@@ -58,9 +59,9 @@
 
 #include "maps.h"
 
-#include "bounded_cubic.h"
-
 #include "socket.h"
+
+#include "bounded_cubic.h"
 
 #include "adopt.h"
 #include "clamp.h"

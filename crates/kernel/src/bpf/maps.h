@@ -73,15 +73,21 @@ struct {
 } former SEC(".maps");
 
 /*
- * Marks the sockets of our interface for the walk that visits no others (monitor.h); deleted with the socket. The value
- * means nothing.
+ * Marks the sockets of our interface that have changed since they were told, for the walk that visits no others
+ * (monitor.h); deleted with the socket. The value means nothing.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, __u32);
-} seen SEC(".maps");
+} marked SEC(".maps");
+
+/* Cookies of sockets that have closed, or left our interface, for the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, LH_EVENTS_BYTES);
+} gone SEC(".maps");
 
 /* Changes of the congestion state, for the loader. */
 struct {

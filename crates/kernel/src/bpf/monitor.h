@@ -3,15 +3,16 @@
 #ifndef LASTHOP_MONITOR_H
 #define LASTHOP_MONITOR_H
 
-/* Whether nothing is under way on a socket, and nothing was for settings.asleep_ms. */
-static __always_inline bool asleep(struct tcp_sock *tp)
+/* Whether something is in flight, or waits to be sent. */
+static __always_inline bool under_way(struct tcp_sock *tp)
 {
-	__s64 idle_us;
+	return tp->packets_out || (__s32)(tp->write_seq - tp->snd_nxt) > 0;
+}
 
-	if (!settings.asleep_ms || tp->packets_out || (__s32)(tp->write_seq - tp->snd_nxt) > 0)
-		return false;
-	idle_us = bpf_ktime_get_ns() / 1000 - tp->tcp_mstamp;
-	return idle_us > settings.asleep_ms * 1000LL;
+/* Whether a socket changes no more before a segment comes, or is sent, that the programs below are told of. */
+static __always_inline bool at_rest(struct tcp_sock *tp)
+{
+	return SK(tp)->__sk_common.skc_state == TCP_ESTABLISHED && !under_way(tp);
 }
 
 /* As interface_of() (interface.h), without a helper for each step: the verifier knows the socket of an iterator. */
@@ -27,7 +28,7 @@ static __always_inline __u32 interface_of_known(struct sock *sk)
  * stack (at most 512 bytes) and written as a whole. If the sequence's buffer is full, the kernel visits the socket again
  * after the next read.
  */
-static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, bool bounds_too)
+static __always_inline bool tell(struct seq_file *seq, struct tcp_sock *tp, bool bounds_too)
 {
 	struct lh_sample record = {};
 	struct lh_former *storage;
@@ -40,13 +41,14 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, bool
 
 	record.interface_index = interface_of_known(sk);
 	if (record.interface_index != settings.interface_index || to_loopback(sk))
-		return;
+		return false;
 	if (idle_us < 0)
 		idle_us = 0;
 	if (idle_us > 0xffffffff)
 		idle_us = 0xffffffff;
 	record.cookie = bpf_get_socket_cookie(tp);
 	read_endpoints(sk, &record.ends);
+	record.under_way = under_way(tp);
 	record.tcp_state = sk->__sk_common.skc_state;
 	record.ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	record.cwnd_segments = tp->snd_cwnd;
@@ -93,6 +95,19 @@ static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, bool
 		}
 	}
 	bpf_seq_write(seq, &record, sizeof(record));
+	return true;
+}
+
+/* Tells the loader to forget a socket. One without a cookie was never told. */
+static __always_inline void tell_gone(struct sock *sk)
+{
+	__u64 cookie = sk->__sk_common.skc_cookie.counter;
+
+	if (!cookie)
+		return;
+	count(&counters.gone);
+	if (bpf_ringbuf_output(&gone, &cookie, sizeof(cookie), BPF_RB_NO_WAKEUP))
+		count(&counters.gone_lost);
 }
 
 /*
@@ -109,10 +124,7 @@ int sample(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/*
- * Those that are awake, without their bounds; the others are counted. Hook and context as above. Maps: former, seen
- * (create). Where adopt_existing() or clamp_existing() walk, those mark the sockets.
- */
+/* The same without their bounds; marks those that are not at rest. Maps: former, marked (create). */
 SEC("?iter/tcp")
 int look_at_all(struct bpf_iter__tcp *ctx)
 {
@@ -120,48 +132,93 @@ int look_at_all(struct bpf_iter__tcp *ctx)
 
 	if (!tp)
 		return 0;
-	if (!settings.clamp && !settings.name[0])
-		mark(tp);
-	if (!asleep(tp))
-		tell(ctx->meta->seq, tp, false);
-	else if (on_our_interface(SK(tp)))
-		count(&counters.walk_asleep);
+	if (!at_rest(tp))
+		mark(SK(tp));
+	tell(ctx->meta->seq, tp, false);
 	return 0;
 }
 
 /*
- * The same for the marked ones, without a scan of the kernel's table of all connections. Hook: iter/bpf_sk_storage_map of
- * `seen`, which may visit one twice; context struct bpf_iter__bpf_sk_storage_map, socket not locked: each value is right,
- * but not all are of the same moment. Map: former.
+ * The marked ones, without a scan of the kernel's table of all connections. Hook: iter/bpf_sk_storage_map of `marked`,
+ * which may visit one twice; context struct bpf_iter__bpf_sk_storage_map, socket not locked: each value is right, but not
+ * all are of the same moment. Maps: former, gone.
  */
 SEC("?iter/bpf_sk_storage_map")
-int look_at_seen(struct bpf_iter__bpf_sk_storage_map *ctx)
+int look_at_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct tcp_sock *tp = sending_socket(ctx->sk);
+
+	if (tp && !tell(ctx->meta->seq, tp, false))
+		tell_gone(SK(tp));
+	return 0;
+}
+
+/* Whether a socket was told by the walk that has just ended as it is now. */
+static __always_inline bool is_told(struct tcp_sock *tp)
+{
+	return at_rest(tp) && tp->tcp_mstamp < control.walk_us;
+}
+
+/*
+ * After that walk: takes the mark from those that will not change by themselves. In a walk of its own, which writes
+ * nothing: the kernel begins one that writes anew after each buffer, and would then skip as many as were unmarked. Hook,
+ * context and maps as above.
+ */
+SEC("?iter/bpf_sk_storage_map")
+int unmark_told(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct tcp_sock *tp = sending_socket(ctx->sk);
 
 	if (!tp)
 		return 0;
-	if (asleep(tp)) /* its interface is not looked up again: that would cost more than all of this */
-		count(&counters.walk_asleep);
-	else
-		tell(ctx->meta->seq, tp, false);
+	if (!is_told(tp)) {
+		count(&counters.still_marked);
+		return 0;
+	}
+	bpf_sk_storage_delete(&marked, tp);
+	if (!is_told(tp)) /* a segment came meanwhile, and may have found the mark */
+		mark(SK(tp));
+	return 0;
+}
+
+/* A segment has come, or is sent again. The first to be sent after a rest: bounded_cubic.h, for the sockets it drives. */
+static __always_inline int wake(struct sock *sk)
+{
+	if (sk->__sk_common.skc_net.net->ns.inum == settings.netns_inum &&
+	    interface_of_known(sk) == settings.interface_index)
+		mark(sk);
 	return 0;
 }
 
 /*
- * A connection is open: marks it. Hook: tp_btf/inet_sock_set_state, which fires in every namespace; context (struct sock
- * *, old state, new state), socket locked. Maps: seen (create).
+ * Hooks: tp_btf/tcp_probe (each segment that an open connection gets) and tp_btf/tcp_retransmit_skb, which fire in every
+ * namespace; context (struct sock *, ...), socket locked. Maps: marked (create).
+ */
+SEC("?tp_btf/tcp_probe")
+int BPF_PROG(on_segment, struct sock *sk)
+{
+	return wake(sk);
+}
+
+SEC("?tp_btf/tcp_retransmit_skb")
+int BPF_PROG(on_retransmission, struct sock *sk)
+{
+	return wake(sk);
+}
+
+/*
+ * A connection opens, begins to close, or is closed. Hook: tp_btf/inet_sock_set_state, which fires in every namespace;
+ * context (struct sock *, old state, new state), socket locked. Maps: marked (create), gone.
  */
 SEC("?tp_btf/inet_sock_set_state")
-int BPF_PROG(on_established, struct sock *sk, const int from, const int to)
+int BPF_PROG(on_connection, struct sock *sk, const int from, const int to)
 {
-	struct tcp_sock *tp;
-
-	if (to != TCP_ESTABLISHED)
+	if (!bpf_skc_to_tcp_sock(sk) || !in_our_namespace(sk))
 		return 0;
-	tp = (struct tcp_sock *)bpf_skc_to_tcp_sock(sk);
-	if (tp && in_our_namespace(sk))
-		mark(tp);
+	if (to == TCP_CLOSE)
+		tell_gone(sk);
+	else if (to == TCP_ESTABLISHED || from == TCP_ESTABLISHED)
+		mark(sk);
 	return 0;
 }
 

@@ -69,6 +69,15 @@ static __always_inline bool on_our_interface(struct sock *sk)
 	return interface_of(sk) == settings.interface_index && !to_loopback(sk);
 }
 
+/* Marks a socket of our interface for look_at_marked(). */
+static __always_inline void mark(struct sock *sk)
+{
+	if (bpf_sk_storage_get(&marked, sk, NULL, 0) || !on_our_interface(sk))
+		return;
+	if (bpf_sk_storage_get(&marked, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE))
+		count(&counters.marks);
+}
+
 static __always_inline bool managed(struct sock *sk)
 {
 	return on_our_interface(sk) && in_our_cgroups(sk) && !(rule_of(sk) & settings.rules_leave);
