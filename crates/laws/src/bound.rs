@@ -69,6 +69,10 @@ pub struct LawWindow {
 }
 
 impl Bound {
+    /// A pacing rate that limits nothing, 10 Gb/s. With it TCP paces a bulk upload at its own rate (Linux: 1.2 windows in
+    /// a round trip): where a window opens at once, its burst overflows short queues.
+    pub const OWN_PACE: Rate = Rate::from_bps(10_000_000_000);
+
     /// An upper limit of the window alone. 0 segments: no limit.
     pub const fn at_most(max_segments: u32) -> Self {
         Self { min_segments: 1, max_segments, max_pacing_rate: Rate::ZERO, max_receive_bytes: 0 }

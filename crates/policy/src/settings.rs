@@ -51,6 +51,8 @@ words! {
         Lull = "lull",
         /// The queue aimed at has a part in proportion to the path.
         Path = "path",
+        /// Where all get too little for aggregates the queue aimed at is half as long.
+        ShortTurns = "short-turns",
         /// No rate is below half of an equal share.
         LeastShare = "least-share",
         /// A step that loses much ends at once.

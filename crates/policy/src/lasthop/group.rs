@@ -1,12 +1,10 @@
 //! All hosts with this policy behind the access point at a tick, as their beacons tell.
 
-use super::own::{Host, kept};
+use super::own::{Host, RECENT, kept};
 use super::told::{Proposal, Told};
 use lasthop_peers::Neighbourhood;
 use lasthop_units::{Rate, Span};
 
-/// What a peer says of the queue counts e^(−age / this), in s: beacons come every 0.3 s, and seldom where hosts are many.
-const PEER_AGE: f64 = 2.0;
 /// A queue is believed up to so many times the median; a rate up to so many times one's own, and down to that part: one
 /// liar of many does not move a mean far. And no rate is above so many times the goodput of the host that gets most.
 pub(super) const BELIEVED: f64 = 2.0;
@@ -51,9 +49,9 @@ impl Group {
         queues.sort_unstable();
         let part = |quarters: usize| queues.get(queues.len() * quarters / 4).map_or(Span::ZERO, |(queue, ..)| *queue);
         let believed = part(2) * BELIEVED + Span::from_millis(10);
-        let weight: f64 = queues.iter().map(|(.., age)| kept(*age, PEER_AGE)).sum();
+        let weight: f64 = queues.iter().map(|(.., age)| kept(*age, RECENT)).sum();
         let mean = |of: fn(&(Span, Span, Span)) -> Span, most: Span| {
-            let sum: f64 = queues.iter().map(|all| of(all).min(most).as_secs_f64() * kept(all.2, PEER_AGE)).sum();
+            let sum: f64 = queues.iter().map(|all| of(all).min(most).as_secs_f64() * kept(all.2, RECENT)).sum();
             if weight > 0.0 { Span::from_secs_f64(sum / weight) } else { Span::ZERO }
         };
         let known =

@@ -10,7 +10,7 @@
 //! Every host proposes; what most propose is what all do.
 
 use super::group::{BELIEVED, Group, median};
-use super::own::{Host, kept, mean};
+use super::own::{Host, RECENT, kept, mean};
 use super::told::Proposal;
 use crate::{Ablation, TICK};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -20,16 +20,16 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 const LEAST_AIM: Span = Span::from_millis(10);
 const AIM_OF_HOST: Span = Span::from_millis(1);
 const AIM_OF_PATH: f64 = 0.1;
+/// The first two are half as long where all get less than this. 802.11a and g carry 27 Mb/s of payload at most, in frames
+/// of one packet: a host's turn is short, and no aggregates have to be kept long.
+const AGGREGATES: Rate = Rate::from_bps(27_000_000);
 /// Congested is a queue twice the least aim's parts for access point and path, and this for each host, whose turn on the
 /// air takes up to 5.5 ms, ...
 const CONGESTED_BY_HOST: Span = Span::from_millis(6);
 /// ... for a step, while the total is below so many times its mean: slow start is no congestion.
 const GROWS: f64 = 1.3;
-/// ... A tick that is not congested counts back, and does not start the count anew. A host goes on proposing for this long:
-/// where hosts are many, beacons come every few seconds, and most are to propose at one time.
-const LULL: Span = Span::from_secs(2);
-/// What was got without bounds is a mean over so many seconds.
-const FREE_AGE: f64 = 8.0;
+/// What was got without bounds is a mean over this.
+const FREE_AGE: Span = Span::from_secs(8);
 /// The next step aims at this part of the aim; a bad one is followed by one that aims at the aim over this.
 const STEP: f64 = 0.4;
 /// A step lasts so long and two round trips. What comes after the second time and one round trip is judged. The first is
@@ -46,14 +46,10 @@ const LOSES: f64 = 0.7;
 /// After a bad step no queue is made shorter for this long, each time twice as long, up to the second.
 const PATIENCE: Span = Span::from_secs(20);
 const LONGEST_PATIENCE: Span = Span::from_secs(320);
-/// How much of the difference to the aim is made up for in a tick, and how far the rate moves at most.
+/// How much of the difference to the aim is made up for in a tick; a difference of more than a half counts as a half.
 const GAIN: f64 = 0.4;
-const MOST_MOVE: f64 = 0.2;
-/// No rate is below this part of an equal share of what all got without bounds.
-const LEAST_SHARE: f64 = 0.5;
-/// A medium collapses where PHY rates fall back because of collisions. It has where all hosts together once got so many
-/// times as much under bounds as without them, and now get less than [`LOSES`] of that behind a queue above [`FILLED`].
-const COLLAPSES: f64 = 1.5;
+/// Where PHY rates fall back because of collisions, a medium collapses: all hosts together once got so much under bounds
+/// that [`LOSES`] of it is above what they got without, and now they get less than that behind a queue above [`FILLED`].
 /// From then on all together get at most [`KEEPS`] of that most, and so many times as much after each tick.
 const CREEP: f64 = 1.001;
 /// A window of fewer segments would wait for delayed ACKs.
@@ -64,7 +60,9 @@ pub(super) const LEAST_SEGMENTS: u32 = 2;
 pub(super) struct Law {
     /// For ablations.
     leave_out: Option<Ablation>,
-    state: State,
+    pub(super) state: State,
+    /// Without bounds the queue has been congested for so long.
+    pub(super) congested: Span,
     /// What this host proposes; `None`: it follows.
     pub(super) proposal: Option<Proposal>,
     /// Payload that each host may send and receive; zero without bounds.
@@ -77,7 +75,7 @@ pub(super) struct Law {
     edge: Rate,
     /// No queue is made shorter before this; the next such wait.
     pub(super) waits_until: Time,
-    patience: Option<Span>,
+    patience: Span,
     /// Without bulk connections for so long.
     idle: Span,
     /// Whether the queue is as long as a congested one, be it for slow start.
@@ -85,10 +83,11 @@ pub(super) struct Law {
 }
 
 /// Whether windows are bounded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) enum State {
-    /// No; the queue has been congested for so long.
-    Free { congested: Span },
+    /// No.
+    #[default]
+    Free,
     /// Yes.
     Bound { since: Time, by_peers: bool, step: Step },
 }
@@ -111,19 +110,9 @@ pub(super) struct Step {
     loses: Span,
 }
 
-impl Default for State {
-    fn default() -> Self {
-        Self::Free { congested: Span::ZERO }
-    }
-}
-
 impl Law {
     pub(super) fn new(leave_out: Option<Ablation>) -> Self {
         Self { leave_out, ..Self::default() }
-    }
-
-    pub(super) fn state(&self) -> State {
-        self.state
     }
 
     pub(super) fn on_tick(&mut self, host: &Host, group: &Group) {
@@ -132,7 +121,7 @@ impl Law {
             self.proposal = None;
         }
         // Where nothing is bounded, a host that proposes nothing wants it so.
-        let is_free = matches!(self.state, State::Free { .. }) && self.has(Ablation::Majority);
+        let is_free = matches!(self.state, State::Free) && self.has(Ablation::Majority);
         let silent = is_free.then_some(Proposal::Free);
         let of_peers = group.proposals.iter().filter_map(|proposal| proposal.or(silent));
         let aim = match median(of_peers.chain(self.proposal).collect()) {
@@ -140,11 +129,11 @@ impl Law {
             Some(Proposal::Free) | None => None,
         };
         match (self.state, aim) {
-            (State::Free { congested }, _) => self.look(host, group, aim, congested),
+            (State::Free, _) => self.look(host, group, aim),
             (State::Bound { .. }, _) if self.idle > STEP_FOR => self.release(),
             (State::Bound { .. }, None) => {
                 // The others wait half as long as the host that has found a step bad.
-                self.waits_until = self.waits_until.max(host.now.saturating_add(self.patience() / 2));
+                self.waits_until = self.waits_until.max(host.now.saturating_add(self.patience.max(PATIENCE) / 2));
                 self.proposal = Some(Proposal::Free);
                 self.release();
             }
@@ -156,11 +145,10 @@ impl Law {
     }
 
     /// Without bounds: measures what all get, and begins if the queue is congested or most have begun.
-    fn look(&mut self, host: &Host, group: &Group, aim: Option<Span>, congested: Span) {
-        self.state = State::default();
+    fn look(&mut self, host: &Host, group: &Group, aim: Option<Span>) {
         self.sees_queue = false;
         if host.bulk == 0 {
-            self.free = Rate::ZERO;
+            (self.free, self.congested) = (Rate::ZERO, Span::ZERO);
             return;
         }
         let keep = if self.free > Rate::ZERO { kept(host.elapsed, FREE_AGE) } else { 0.0 };
@@ -169,15 +157,16 @@ impl Law {
         let limit = (LEAST_AIM + group.least_base * AIM_OF_PATH) * FILLED + CONGESTED_BY_HOST * hosts;
         self.sees_queue = group.crest > limit;
         let is_congested = self.sees_queue && (group.total < self.free * GROWS || !self.has(Ablation::Growth));
-        let congested = match is_congested {
-            true => (congested + host.elapsed).min(STEP_FOR + LULL),
-            false if self.has(Ablation::Lull) => congested.saturating_sub(host.elapsed),
+        self.congested = match is_congested {
+            // A host goes on proposing for a while: where hosts are many, beacons come seldom, and most must propose at one
+            // time.
+            true => (self.congested + host.elapsed).min(STEP_FOR + RECENT),
+            false if self.has(Ablation::Lull) => self.congested.saturating_sub(host.elapsed),
             false => Span::ZERO,
         };
-        self.state = State::Free { congested };
         self.proposal = if host.now < self.waits_until {
             Some(Proposal::Free)
-        } else if congested >= STEP_FOR {
+        } else if self.congested >= STEP_FOR {
             Some(Proposal::Aim(self.least_aim(group)))
         } else {
             None
@@ -186,7 +175,7 @@ impl Law {
             // Believed as far as what this host sees allows.
             let equal = group.bulk * (1.0 / f64::from(group.hosts));
             let rate = median(group.rates.clone()).unwrap_or(equal);
-            self.rate = rate.clamp(equal * LEAST_SHARE, equal.max(group.most) * BELIEVED);
+            self.rate = rate.clamp(equal * (1.0 / BELIEVED), equal.max(group.most) * BELIEVED);
             self.free = median(group.frees.clone()).unwrap_or(self.free);
             self.proposal = Some(Proposal::Aim(aim));
             let ceiling = group.crest.max(aim * (1.0 / STEP));
@@ -196,7 +185,7 @@ impl Law {
     }
 
     fn release(&mut self) {
-        self.state = State::default();
+        (self.state, self.congested) = (State::Free, Span::ZERO);
         self.rate = Rate::ZERO;
         self.free = Rate::ZERO;
         self.best = Rate::ZERO;
@@ -209,11 +198,9 @@ impl Law {
 
     fn least_aim(&self, group: &Group) -> Span {
         let of_path = if self.has(Ablation::Path) { AIM_OF_PATH } else { 0.0 };
-        LEAST_AIM + AIM_OF_HOST * u64::from(group.hosts) + group.base * of_path
-    }
-
-    fn patience(&self) -> Span {
-        self.patience.unwrap_or(PATIENCE)
+        let of_turns = LEAST_AIM + AIM_OF_HOST * u64::from(group.hosts);
+        let are_short = self.free < AGGREGATES && self.has(Ablation::ShortTurns);
+        group.base * of_path + if are_short { of_turns / 2 } else { of_turns }
     }
 
     /// A tick of a step.
@@ -233,11 +220,8 @@ impl Law {
             }
         }
         let lasts = now.saturating_since(step.began);
-        if lasts > TICK * 2 + step.round_trip && group.total < self.free * LOSES {
-            step.loses += host.elapsed;
-        } else {
-            step.loses = Span::ZERO;
-        }
+        let loses = lasts > TICK * 2 + step.round_trip && group.total < self.free * LOSES;
+        step.loses = if loses { step.loses + host.elapsed } else { Span::ZERO };
         if lasts > JUDGED_FROM + step.round_trip {
             step.got += group.total * host.elapsed;
             step.queue += group.queue.as_secs_f64() * host.elapsed.as_secs_f64();
@@ -261,15 +245,15 @@ impl Law {
         if lost || got < self.free * KEEPS || filled {
             let back = if self.has(Ablation::StepBack) { step.aim * (1.0 / STEP) } else { Span::MAX };
             self.proposal = Some(if back > step.ceiling { Proposal::Free } else { Proposal::Aim(back) });
-            self.waits_until = now.saturating_add(self.patience());
-            let longer = if self.has(Ablation::Patience) { 2 } else { 1 };
-            self.patience = Some((self.patience() * longer).min(LONGEST_PATIENCE));
+            let patience = self.patience.max(PATIENCE);
+            self.waits_until = now.saturating_add(patience);
+            self.patience = if self.has(Ablation::Patience) { (patience * 2).min(LONGEST_PATIENCE) } else { patience };
             return;
         }
         let goes_down = now >= self.waits_until;
         self.proposal = Some(Proposal::Aim(if goes_down { (step.aim * STEP).max(least) } else { step.aim }));
         if goes_down && step.aim <= least * 1.01 {
-            self.patience = None;
+            self.patience = Span::ZERO;
         }
     }
 
@@ -279,20 +263,21 @@ impl Law {
         let near = |rate: &Rate| (*rate).clamp(own * (1.0 / BELIEVED), own * BELIEVED);
         let sum: Rate = group.news.iter().map(near).sum::<Rate>() + own;
         let mut rate = sum * (1.0 / (1.0 + group.news.len() as f64));
-        let equal = |total: Rate| total * (1.0 / f64::from(group.hosts.max(1)));
         let room = (group.base + aim).as_secs_f64();
         if host.now.saturating_since(since) > TICK * 2 {
             let off = (group.queue.as_secs_f64() - aim.as_secs_f64()) / room;
-            rate = rate * (1.0 - (GAIN * off).clamp(-MOST_MOVE, MOST_MOVE));
+            rate = rate * (1.0 - GAIN * off.clamp(-0.5, 0.5));
         }
-        let share = if self.has(Ablation::LeastShare) { equal(self.free) * LEAST_SHARE } else { Rate::ZERO };
-        self.rate = rate.min(group.most * BELIEVED).max(share);
+        // Half of an equal share of what all got without bounds.
+        let least = self.free * (1.0 / (BELIEVED * f64::from(group.hosts.max(1))));
+        self.rate =
+            rate.min(group.most * BELIEVED).max(if self.has(Ablation::LeastShare) { least } else { Rate::ZERO });
     }
 
     /// Keeps the rate below the edge; whether the medium has just collapsed.
     fn collapses(&mut self, group: &Group, aim: Span) -> bool {
         let is_long = group.queue > aim * FILLED;
-        let collapses = is_long && self.best > self.free * COLLAPSES && group.total < self.best * LOSES;
+        let collapses = is_long && group.total.max(self.free) < self.best * LOSES;
         if collapses {
             self.edge = self.best * KEEPS;
             self.best = Rate::ZERO;

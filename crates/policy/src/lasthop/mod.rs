@@ -32,17 +32,6 @@ use own::{Host, Own};
 use std::collections::BTreeMap;
 use told::Told;
 
-/// When bounds end, connections get back the windows that they had before, within this time: in a queue that others fill
-/// a window that was cut loses what it sends, and the host starves.
-const GIVEN_BACK: Span = Span::from_secs(10);
-/// A pacing rate that limits nothing. With it TCP paces a bulk upload at its own rate (Linux: 1.2 windows in a round
-/// trip): where a window opens at once, its burst overflows short queues.
-const OWN_PACE: Rate = Rate::from_bps(10_000_000_000);
-/// Payload of a segment where no connection tells, in bytes.
-const SEGMENT: u64 = 1448;
-/// No window is larger, in segments, whatever a rate and an RTT may make of it.
-const MOST_SEGMENTS: u64 = 1_000_000;
-
 /// The policy `lasthop`.
 #[derive(Clone, Debug)]
 pub struct Lasthop {
@@ -82,7 +71,7 @@ impl Lasthop {
     /// The limits of a bulk connection; `None`: it is not bulk, or has no RTT yet.
     fn bound(&self, flow: &FlowObservation, share: Rate, aim: Span) -> Option<Bound> {
         let state = self.own.flow(flow.id)?;
-        let segment = if flow.mss_bytes == 0 { SEGMENT } else { u64::from(flow.mss_bytes) };
+        let segment = u64::from(flow.mss_bytes);
         let mut bound = Bound::default();
         if state.downloads {
             let window = share * (flow.min_receive_rtt? + aim);
@@ -90,25 +79,25 @@ impl Lasthop {
         }
         if state.uploads {
             let window = share * (state.lowest? + aim);
-            let segments = window.get().div_ceil(segment).min(MOST_SEGMENTS) as u32;
+            let segments = window.get().div_ceil(segment.max(1)).min(i32::MAX as u64) as u32;
             bound.min_segments = self.minimum_segments;
             bound.max_segments = segments.max(LEAST_SEGMENTS).max(self.minimum_segments);
-            bound.max_pacing_rate = if self.law.has(Ablation::Pacing) { OWN_PACE } else { Rate::ZERO };
+            bound.max_pacing_rate = if self.law.has(Ablation::Pacing) { Bound::OWN_PACE } else { Rate::ZERO };
         }
-        state.bulk().then_some(bound)
+        (state.bulk() && segment > 0).then_some(bound)
     }
 
     fn decide(&mut self, observation: &Observation<'_>, host: &Host, group: &Group) -> Vec<FlowDecision> {
-        let (since, by_peers, aim) = match self.law.state() {
+        let (since, by_peers, aim) = match self.law.state {
             State::Bound { since, by_peers, step: Step { aim, .. } } => (since, by_peers, aim),
-            State::Free { congested } => {
+            State::Free => {
                 let excess = group.queue;
                 let reason = if observation.now < self.law.waits_until {
                     Reason::Free
-                } else if congested.is_zero() && !self.law.sees_queue {
+                } else if self.law.congested.is_zero() && !self.law.sees_queue {
                     Reason::NotFull { excess }
                 } else {
-                    Reason::Waits { excess, left: STEP_FOR.saturating_sub(congested) }
+                    Reason::Waits { excess, left: STEP_FOR.saturating_sub(self.law.congested) }
                 };
                 return observation.flows.iter().map(|flow| self.free(flow, &reason, observation.now)).collect();
             }
@@ -135,18 +124,17 @@ impl Policy for Lasthop {
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let host = self.own.on_tick(observation);
         let group = Group::of(&host, observation.peers);
-        let was_bound = matches!(self.law.state(), State::Bound { .. });
+        let was_bound = matches!(self.law.state, State::Bound { .. });
         self.law.on_tick(&host, &group);
-        match (was_bound, self.law.state()) {
+        match (was_bound, self.law.state) {
             (false, State::Bound { .. }) => {
                 let bulk = |flow: &&FlowObservation| self.own.flow(flow.id).is_some_and(|state| state.uploads);
                 let windows = observation.flows.iter().filter(bulk).map(|flow| (flow.id, flow.cwnd_segments));
                 self.before = windows.collect();
             }
-            // A host without bulk connections fills no queue that others could have taken.
-            (true, State::Free { .. }) if host.bulk > 0 => {
-                self.give_back_until = observation.now.saturating_add(GIVEN_BACK)
-            }
+            // Connections get back the windows that they had before: in a queue that others fill, a window that was cut
+            // loses what it sends, and the host starves. One without bulk connections fills no queue.
+            (true, State::Free) if host.bulk > 0 => self.give_back_until = observation.now.saturating_add(STEP_FOR * 2),
             _ => {}
         }
         self.told = Told {
@@ -173,7 +161,7 @@ impl Policy for Lasthop {
             delivered: Some(self.told.delivered),
             free: known(self.law.free),
             excess: self.told.queue,
-            released: waits && matches!(self.law.state(), State::Free { .. }),
+            released: waits && matches!(self.law.state, State::Free),
             harmed: waits,
         })
     }

@@ -3,11 +3,11 @@
 use crate::{Ablation, FlowId, FlowMap, FlowObservation, Observation};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// How fast means over the ticks forget, in s: four ticks, so that a burst or a pause of a second is neither bulk nor
-/// the end of it.
-const FLOW_AGE: f64 = 2.0;
-/// ... and the host's goodput: steps last seconds, and are judged by it.
-const DELIVERED_AGE: f64 = 1.0;
+/// What is of now: means over the ticks forget within this, what peers say counts less by it, and an RTT without an ACK
+/// for longer is of another time. Four ticks: a burst or a pause of a second is neither bulk nor the end of it.
+pub(super) const RECENT: Span = Span::from_secs(2);
+/// The mean of the host's goodput forgets within this: steps last seconds, and are judged by it.
+const DELIVERED_AGE: Span = Span::from_secs(1);
 /// A connection is bulk that had enough to send, or received, in this part of the ticks.
 const BULK: f64 = 0.6;
 /// Enough is more unsent, and so many segments in flight, or the window if that is less: fewer are a keystroke or a frame.
@@ -16,8 +16,6 @@ const FULL_SEGMENTS: u32 = 4;
 const BUFFER_SEGMENTS: u32 = 32;
 /// A download is bulk from this rate on, in bit/s: calls have less.
 const LEAST_DOWNLOAD: Rate = Rate::from_bps(200_000);
-/// The RTT of an upload without an ACK for longer than this is that of another time.
-const STALE: Span = Span::from_secs(2);
 
 /// The host, from tick to tick.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +28,7 @@ pub(super) struct Own {
 }
 
 /// A connection, from tick to tick.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     acked: Bytes,
     received: Bytes,
@@ -60,9 +58,9 @@ pub(super) struct Host {
     pub(super) base: Span,
 }
 
-/// How much a mean keeps of the past, that forgets within `age` seconds.
-pub(super) fn kept(elapsed: Span, age: f64) -> f64 {
-    (-elapsed.as_secs_f64() / age).exp()
+/// How much a mean keeps of the past, that forgets within `age`.
+pub(super) fn kept(elapsed: Span, age: Span) -> f64 {
+    (-elapsed.as_secs_f64() / age.as_secs_f64()).exp()
 }
 
 /// `new` in a mean of which `keep` is the past.
@@ -120,21 +118,12 @@ impl Flow {
         (now, elapsed): (Time, Span),
         leave_out: Option<Ablation>,
     ) -> (Self, Bytes) {
-        let new = Self {
-            acked: seen.acked,
-            received: seen.received,
-            acked_at: now,
-            lowest: seen.min_rtt,
-            full: 0.0,
-            receives: 0.0,
-            arrives: Rate::ZERO,
-            uploads: false,
-            downloads: false,
-        };
+        let (acked, received) = (seen.acked, seen.received);
+        let new = Self { acked, received, acked_at: now, lowest: seen.min_rtt, ..Self::default() };
         let past = before.unwrap_or(&new);
         let since = |now: Bytes, then: Bytes| Bytes::new(now.get().saturating_sub(then.get()));
-        let (sent, arrived) = (since(seen.acked, past.acked), since(seen.received, past.received));
-        let keep = kept(elapsed, FLOW_AGE);
+        let (sent, arrived) = (since(acked, past.acked), since(received, past.received));
+        let keep = kept(elapsed, RECENT);
         let part = |past: f64, is: bool| past * keep + if is { 1.0 - keep } else { 0.0 };
         let enough = FULL_SEGMENTS.min(seen.cwnd_segments).max(1);
         let buffer = if leave_out == Some(Ablation::SendBuffer) { u32::MAX } else { BUFFER_SEGMENTS };
@@ -157,7 +146,7 @@ impl Flow {
     /// RTT and lowest RTT of a bulk connection, in each direction that is bulk and whose RTT is of now.
     fn round_trips(&self, seen: &FlowObservation, now: Time) -> impl Iterator<Item = (Span, Span)> {
         let down = seen.receive_rtt.zip(seen.min_receive_rtt).filter(|_| self.downloads && seen.receiving);
-        let is_of_now = now.saturating_since(self.acked_at) < STALE;
+        let is_of_now = now.saturating_since(self.acked_at) < RECENT;
         let up = seen.srtt.zip(self.lowest).filter(|_| self.uploads && is_of_now);
         down.into_iter().chain(up)
     }
