@@ -133,6 +133,7 @@ impl Drop for Killed {
 
 /// Starts it on host `a`; gives the name of its control.
 fn loader(net: &Net) -> (Killed, String) {
+    drop(load(net)); // where that is not possible, this says why
     let index = net.a.interface("a0").to_string();
     let mut child = net.a.run(|| {
         let mut command = Command::new(std::env::current_exe().expect("our own file"));
