@@ -20,9 +20,10 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 const LEAST_AIM: Span = Span::from_millis(10);
 const AIM_OF_HOST: Span = Span::from_millis(1);
 const AIM_OF_PATH: f64 = 0.1;
-/// The first two are half as long where all get less than this. 802.11a and g carry 27 Mb/s of payload at most, in frames
-/// of one packet: a host's turn is short, and no aggregates have to be kept long.
-const AGGREGATES: Rate = Rate::from_bps(27_000_000);
+/// The first two are half as long where all never get more than this. 802.11a and g carry 27 Mb/s of payload at most (what
+/// is told at different times sums up to a tenth more), in frames of one packet: a host's turn is short, and no aggregates
+/// have to be kept long.
+const AGGREGATES: Rate = Rate::from_bps(30_000_000);
 /// Congested is a queue twice the least aim's parts for access point and path, and this for each host, whose turn on the
 /// air takes up to 5.5 ms, ...
 const CONGESTED_BY_HOST: Span = Span::from_millis(6);
@@ -199,7 +200,7 @@ impl Law {
     fn least_aim(&self, group: &Group) -> Span {
         let of_path = if self.has(Ablation::Path) { AIM_OF_PATH } else { 0.0 };
         let of_turns = LEAST_AIM + AIM_OF_HOST * u64::from(group.hosts);
-        let are_short = self.free < AGGREGATES && self.has(Ablation::ShortTurns);
+        let are_short = self.free.max(self.best) < AGGREGATES && self.has(Ablation::ShortTurns);
         group.base * of_path + if are_short { of_turns / 2 } else { of_turns }
     }
 
