@@ -20,10 +20,9 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 const LEAST_AIM: Span = Span::from_millis(10);
 const AIM_OF_HOST: Span = Span::from_millis(1);
 const AIM_OF_PATH: f64 = 0.1;
-/// The first two are half as long where all never get more than this. 802.11a and g carry 27 Mb/s of payload at most (what
-/// is told at different times sums up to a tenth more), in frames of one packet: a host's turn is short, and no aggregates
-/// have to be kept long.
-const AGGREGATES: Rate = Rate::from_bps(30_000_000);
+/// The first two are half as long where all get less than this, free and in the latest step. 802.11a and g carry 27 Mb/s of
+/// payload at most, in frames of one packet: a host's turn is short, and no aggregates have to be kept long.
+const AGGREGATES: Rate = Rate::from_bps(27_000_000);
 /// Congested is a queue twice the least aim's parts for access point and path, and this for each host, whose turn on the
 /// air takes up to 5.5 ms, ...
 const CONGESTED_BY_HOST: Span = Span::from_millis(6);
@@ -70,7 +69,8 @@ pub(super) struct Law {
     pub(super) rate: Rate,
     /// What all hosts together got without bounds.
     pub(super) free: Rate,
-    /// The most that all got under bounds with a short queue.
+    /// What all got under bounds: in the latest step, and the most with a short queue.
+    latest: Rate,
     best: Rate,
     /// All hosts are to get no more than this, for then the medium collapses; zero: it has not.
     edge: Rate,
@@ -189,8 +189,7 @@ impl Law {
         (self.state, self.congested) = (State::Free, Span::ZERO);
         self.rate = Rate::ZERO;
         self.free = Rate::ZERO;
-        self.best = Rate::ZERO;
-        self.edge = Rate::ZERO;
+        (self.latest, self.best, self.edge) = (Rate::ZERO, Rate::ZERO, Rate::ZERO);
     }
 
     pub(super) fn has(&self, part: Ablation) -> bool {
@@ -200,7 +199,7 @@ impl Law {
     fn least_aim(&self, group: &Group) -> Span {
         let of_path = if self.has(Ablation::Path) { AIM_OF_PATH } else { 0.0 };
         let of_turns = LEAST_AIM + AIM_OF_HOST * u64::from(group.hosts);
-        let are_short = self.free.max(self.best) < AGGREGATES && self.has(Ablation::ShortTurns);
+        let are_short = self.free.max(self.latest) < AGGREGATES && self.has(Ablation::ShortTurns);
         group.base * of_path + if are_short { of_turns / 2 } else { of_turns }
     }
 
@@ -240,6 +239,7 @@ impl Law {
     fn judge(&mut self, now: Time, group: &Group, step: &Step, lost: bool) {
         let least = self.least_aim(group);
         let got = Rate::over(step.got, step.judged);
+        self.latest = got;
         let queue = step.queue / step.judged.as_secs_f64().max(1e-3);
         let gained = got > self.free * GROWS && self.has(Ablation::Edge);
         let filled = queue > FILLED * step.aim.as_secs_f64() && !gained;
