@@ -71,16 +71,19 @@ fn ten_uploads_have_what_the_best_bound_has_in_equal_shares_with_a_short_queue()
     }
 }
 
-/// Rates that fall back because of collisions: without control ten hosts have a fifth of what the medium can carry.
+/// Rates that fall back because of collisions: without control ten hosts have a fifth of what the medium can carry. Runs
+/// differ much, so the mean of four counts.
 #[test]
 fn a_medium_that_collapses_carries_twice_as_much() {
-    let arf = ["access.rate_control=arf", "path.rtt_ms=100"];
-    for seed in ["seed=1", "seed=2"] {
-        let of = |policy: &str| run(UPLOADS, &[arf[0], arf[1], seed, policy]).aggregate_goodput_mbps;
-        let (ours, none) = (of("hosts.0.policy=lasthop"), of("hosts.0.policy=none"));
-        println!("{seed}: {ours:.1} Mb/s, {none:.1} without");
-        assert!(ours >= 2.0 * none, "{seed}: {ours} {none}");
-    }
+    let total = |policy: &str| -> f64 {
+        let of =
+            |seed| run(UPLOADS, &["access.rate_control=arf", "path.rtt_ms=100", seed, policy]).aggregate_goodput_mbps;
+        let all = ["seed=1", "seed=2", "seed=3", "seed=4"].map(of);
+        println!("{policy}: {all:.1?} Mb/s");
+        all.iter().sum()
+    };
+    let (ours, none) = (total("hosts.0.policy=lasthop"), total("hosts.0.policy=none"));
+    assert!(ours >= 2.0 * none, "{ours} {none}");
 }
 
 /// Without control the downloads have a tenth.
