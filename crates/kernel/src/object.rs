@@ -44,7 +44,8 @@ pub(crate) struct Variant {
     pub(crate) cgroups_told: bool,
     /// A program can be attached where packets leave, by a link (since 6.6).
     pub(crate) packets_seen: bool,
-    /// New connections are reported (`inet_sock_set_state`), and sockets with our mark can be walked (since 5.9).
+    /// Connections that open, get a segment or send one again are reported, and sockets with our mark can be walked (since
+    /// 5.9).
     pub(crate) marks: bool,
     /// A transmission with nothing in flight is an event by itself, `cwnd_event_tx_start` (seen in 7.2).
     pub(crate) start_told: bool,
@@ -60,9 +61,11 @@ impl Variant {
         let flags_told = cong_control_arguments(kernel) != Some(2);
         let packets_seen = kernel.type_by_name::<Struct<'_>>("tcx_link").is_some();
         let start_told = control_member(kernel, "cwnd_event_tx_start").is_some();
-        let opened = kernel.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>("btf_trace_inet_sock_set_state");
+        let reported = ["inet_sock_set_state", "tcp_probe", "tcp_retransmit_skb"].into_iter().all(|name| {
+            kernel.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+        });
         let walked = kernel.type_by_name::<Struct<'_>>("bpf_iter__bpf_sk_storage_map");
-        let marks = opened.is_some() && walked.is_some();
+        let marks = reported && walked.is_some();
         Self { state_changes: state_changes.is_some(), flags_told, cgroups_told, packets_seen, marks, start_told }
     }
 }
