@@ -80,7 +80,7 @@ impl Attachment {
         }
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
         match forked? {
-            ForkResult::Parent { child } => Ok(Guard { child, _alive: alive }),
+            ForkResult::Parent { child } => Ok(Guard { child, alive: Some(alive) }),
             ForkResult::Child => unreachable!("it has ended in run()"),
         }
     }
@@ -91,12 +91,21 @@ impl Attachment {
 pub(crate) struct Guard {
     child: Pid,
     /// The kernel closes it at any end of this process.
-    _alive: OwnedFd,
+    alive: Option<OwnedFd>,
+}
+
+impl Guard {
+    /// Has it clean up now, as if this process had ended.
+    pub(crate) fn clean_up(mut self) {
+        self.alive = None;
+    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = kill(self.child, Signal::SIGKILL);
+        if self.alive.is_some() {
+            let _ = kill(self.child, Signal::SIGKILL);
+        }
         let _ = waitpid(self.child, None);
     }
 }

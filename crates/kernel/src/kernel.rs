@@ -1,5 +1,6 @@
 //! The loaded programs: their control and their data.
 
+use crate::cgroups::{self, CgroupId, Cgroups, Meaning, Rule, bits_of, open_cgroup};
 use crate::clamp;
 use crate::error::Error;
 use crate::layout::{self, Cgroup, Control, Counts, Settings};
@@ -14,10 +15,8 @@ use lasthop_units::{Span, Time};
 use libbpf_rs::{ErrorKind, Link, Map, MapCore, MapFlags, Object, RingBufferBuilder};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use zerocopy::IntoBytes as _;
 
@@ -48,18 +47,6 @@ pub struct Options {
     pub asleep: Span,
     /// Imitates a kernel before 6.10, which passes neither the ACK nor its flags to a congestion control. For tests.
     pub derive_flags: bool,
-}
-
-/// Which sockets something holds for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
-    /// Those of these cgroups and of all below: a path below the root of cgroup2, as in /proc/PID/cgroup, or with that
-    /// root. `*`, `?` and `[...]` stand for parts of a name. It is followed, as `excluded_cgroups` are. `None`: of any.
-    pub cgroup: Option<PathBuf>,
-    /// Those of this user: who made the socket, or accepted it. `None`: of any.
-    pub uid: Option<u32>,
-    /// They are left alone.
-    pub leave: bool,
 }
 
 impl Options {
@@ -136,30 +123,6 @@ pub struct Counters {
     pub unpaced: u64,
 }
 
-/// The result of [`Kernel::follow_cgroups`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cgroups {
-    /// The included, an excluded one or one of a rule has changed since the last call. [`Kernel::adopt`] applies it to the open
-    /// sockets.
-    pub changed: bool,
-    /// Paths without a cgroup now.
-    pub missing: Vec<PathBuf>,
-    /// Rules that hold for no connection now, because more cgroups match them than there is room for.
-    pub too_many: Vec<TooManyCgroups>,
-}
-
-/// A rule whose cgroups have no room in the kernel's map: [`Kernel::CGROUPS_MOST`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyCgroups {
-    /// The index of the rule in [`Options::rules`].
-    pub rule: usize,
-    /// How many cgroups match it.
-    pub cgroups: usize,
-}
-
-/// A cgroup's id in the kernel.
-type CgroupId = u64;
-
 /// The result of [`Kernel::observe`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
@@ -226,13 +189,6 @@ struct Bounds {
     own: FxHashMap<Cookie, Own>,
     /// Counts the calls of [`Kernel::set_bounds`].
     call: u64,
-}
-
-/// What a cgroup is: [`Cgroup`] in C.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Meaning {
-    is: u32,
-    rules: u32,
 }
 
 /// A flow with an entry of its own.
@@ -425,33 +381,17 @@ impl Kernel {
     /// # Errors
     /// If the programs' settings cannot be written.
     pub fn follow_cgroups(&mut self) -> Result<Cgroups, Error> {
-        let mut found: BTreeMap<CgroupId, Meaning> = BTreeMap::new();
-        let (mut missing, mut too_many) = (Vec::new(), Vec::new());
-        let roles = self.only_cgroup.iter().map(|path| (path, layout::LH_CGROUP_WITHIN));
-        for (path, is) in roles.chain(self.excluded_cgroups.iter().map(|path| (path, layout::LH_CGROUP_EXCLUDED))) {
-            match id_of(path) {
-                Some(id) => found.entry(id).or_default().is |= is,
-                None => missing.push(path.clone()),
-            }
-        }
-        for (rule, pattern) in self.rules.iter().enumerate().filter_map(|(rule, of)| Some((rule, of.cgroup.as_ref()?)))
-        {
-            let ids = ids_like(pattern);
-            if ids.is_empty() {
-                missing.push(pattern.clone());
-            }
-            let more = ids.iter().filter(|id| !found.contains_key(id)).count();
-            if found.len() + more > Self::CGROUPS_MOST {
-                too_many.push(TooManyCgroups { rule, cgroups: ids.len() });
-                continue;
-            }
-            ids.iter().for_each(|id| found.entry(*id).or_default().rules |= 1 << rule);
-        }
+        let cgroups::Found { cgroups: found, missing, too_many } =
+            cgroups::find(self.only_cgroup.as_deref(), &self.excluded_cgroups, &self.rules);
         let changed = found != self.cgroups;
         let telling = || Error::exchange("telling the programs which cgroups matter");
         let map = object::map(&self.object, "cgroups");
         for id in self.cgroups.keys().filter(|id| !found.contains_key(id)) {
-            map.delete(&id.to_ne_bytes()).map_err(telling())?;
+            match map.delete(&id.to_ne_bytes()) {
+                // An earlier call deleted it, and failed after that.
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(telling()(error)),
+                _ => {}
+            }
         }
         for (id, is) in found.iter().filter(|(id, is)| self.cgroups.get(id) != Some(is)) {
             let told = Cgroup { is: is.is, rules: is.rules };
@@ -484,7 +424,7 @@ impl Kernel {
 
     /// The same, cheaper: without the sockets that are asleep ([`Options::asleep`]) and without bounds. It looks at the
     /// sockets that have changed since the last call, and remembers the others; every 30 s, and after [`Kernel::adopt`]
-    /// has changed one, it looks at all. So a connection is missing until its handshake is complete, and a change of its
+    /// has changed one, it looks at all. So a connection may be missing until its handshake is complete, and a change of its
     /// route while it is at rest is missed until then. If it begins to send after a rest, and this loader does not
     /// control it, that is told after the first acknowledgement or retransmission.
     ///
@@ -684,8 +624,8 @@ impl Kernel {
     /// Gives every socket its own congestion control back and unloads everything. A second call does nothing.
     ///
     /// # Errors
-    /// If the kernel cannot be asked to walk its sockets. Everything is unloaded even so, and the sockets run plain
-    /// CUBIC.
+    /// If the kernel cannot be asked to walk its sockets. Everything is unloaded even so. The sockets run plain CUBIC;
+    /// in [`Mode::Clamp`] a process of its own takes the clamps away.
     pub fn release(&mut self) -> Result<Released, Error> {
         // First stop adopting, or a new socket could slip in behind the walk.
         self.links.new_sockets = None;
@@ -701,7 +641,9 @@ impl Kernel {
         for link in [state_changes, leaving_packets, control] {
             *link = None;
         }
-        self.links.guard = None;
+        if let (Err(_), Some(guard)) = (&done, self.links.guard.take()) {
+            guard.clean_up();
+        }
         let done = done?;
         Ok(Released { restored: done.walk_restored, failed: done.walk_failed })
     }
@@ -837,38 +779,6 @@ fn leave_keys(names: &[String]) -> Result<Vec<Vec<u8>>, Error> {
         padded.ok_or_else(|| Error::TooMuch { what: "leave", reason: format!("{name:?} is longer than 15 letters") })
     };
     names.iter().map(key).collect()
-}
-
-/// The bits of these rules.
-fn bits_of(rules: &[Rule], which: impl Fn(&Rule) -> bool) -> Result<u32, Error> {
-    if rules.len() > Kernel::RULES_MOST {
-        return Err(Error::TooMuch { what: "rules", reason: format!("at most {}", Kernel::RULES_MOST) });
-    }
-    Ok(rules.iter().enumerate().filter(|(_, rule)| which(rule)).fold(0, |bits, (index, _)| bits | 1 << index))
-}
-
-/// The id of a cgroup: the inode number of its directory. `None`: there is no such directory.
-fn id_of(path: &Path) -> Option<CgroupId> {
-    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir).map(|directory| directory.ino())
-}
-
-/// How many cgroups match a rule's pattern ([`Rule::cgroup`]) now.
-pub fn cgroups_like(pattern: &Path) -> usize {
-    ids_like(pattern).len()
-}
-
-fn ids_like(pattern: &Path) -> Vec<CgroupId> {
-    let Some(root) = probe::cgroup2_root() else { return Vec::new() };
-    let pattern = match pattern.starts_with(&root) {
-        true => pattern.to_owned(),
-        false => root.join(pattern.strip_prefix("/").unwrap_or(pattern)),
-    };
-    let paths = pattern.to_str().and_then(|pattern| glob::glob(pattern).ok());
-    paths.into_iter().flatten().flatten().filter_map(|path| id_of(&path)).collect()
-}
-
-pub(crate) fn open_cgroup(path: &PathBuf) -> Result<File, Error> {
-    File::open(path).map_err(|source| Error::Cgroup { path: path.clone(), source })
 }
 
 pub(crate) fn monotonic_ns() -> u64 {

@@ -19,6 +19,7 @@
 //! Leaves out: decisions (see the policies of `lasthop-policy`), and a lower bound in [`Mode::Clamp`]. The algorithm of
 //! the bound and its verification: `docs/models/bound.md`.
 
+mod cgroups;
 mod clamp;
 mod error;
 mod kernel;
@@ -35,10 +36,9 @@ mod probe;
 mod sample;
 mod tcp_info;
 
+pub use cgroups::{Cgroups, Rule, TooManyCgroups, cgroups_like};
 pub use error::Error;
-pub use kernel::{
-    Adopted, Cgroups, Cookie, Counters, Kernel, Observed, Options, Released, Rule, TooManyCgroups, cgroups_like,
-};
+pub use kernel::{Adopted, Cookie, Counters, Kernel, Observed, Options, Released};
 pub use mode::Mode;
 pub use probe::{Feature, Outcome, Support, probe, room_for_agents, sees_cgroups, tells_cgroups};
 pub use sample::{CongestionState, SocketSample, StateChange};

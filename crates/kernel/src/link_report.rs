@@ -14,8 +14,9 @@
 //! interface. Connections older than the load are left alone, as the SYN negotiates the option. The option and
 //! middleboxes: `docs/models/link-report.md`; the programs: `bpf/link_report.bpf.c`.
 
+use crate::cgroups::open_cgroup;
 use crate::error::Error;
-use crate::kernel::{check_interface, monotonic_ns, open_cgroup};
+use crate::kernel::{check_interface, monotonic_ns};
 use crate::layout::{Claimed, Claims, ReportCounts, ReportSettings};
 use crate::log;
 use crate::namespace::Namespace;

@@ -3,8 +3,8 @@
 
 use super::Error;
 use super::loaded::Walk;
+use crate::cgroups::open_cgroup;
 use crate::error::Error as KernelError;
-use crate::kernel::open_cgroup;
 use crate::layout::{self, HeardCounts, LH_PERMIT_PORT_BITS, PermitKey};
 use crate::object;
 use crate::probe::{self, Feature};
