@@ -22,7 +22,7 @@ enum {
 struct lh_settings {
 	__u32 netns_inum; /* the only network namespace in which we act */
 	__u32 interface_index; /* the managed interface in that namespace */
-	__u32 reserved; /* 0; keeps owner_* where the next loader reads them */
+	__u32 reserved; /* 0 */
 	__u32 clamp; /* 1: mode Clamp, without a control of ours */
 	__u32 derive_flags; /* 1: behave as if the kernel passed no flags to cong_control (before 6.10) */
 	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */

@@ -31,9 +31,9 @@
  *    would have grown far by the end of the bound. So at the bound its growth is not called and its epoch is closed
  *    (epoch_start = 0). The next call of its growth begins a new one at the current window.
  *
- * 5. Cost per ACK. No map is read: each socket keeps a copy of its bound in the private bytes that CUBIC does not use,
- *    and compares one number, the generation, with the loader's. The lease is compared with tcp_mstamp, the monotonic
- *    time that the stack has already read for this ACK.
+ * 5. Cost per ACK. For the bound no map is read: each socket keeps a copy of it in the private bytes that CUBIC does not
+ *    use, and compares one number, the generation, with the loader's. The lease is compared with tcp_mstamp, the
+ *    monotonic time that the stack has already read for this ACK. For what is observed (7) one socket storage is read.
  *
  * 6. Which sockets get it (adopt.h): those of one network namespace whose packets leave by one interface, and if
  *    control is limited to a cgroup, those in it; but not loopback, excluded cgroups, or controls on the leave list.

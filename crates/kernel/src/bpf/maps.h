@@ -74,13 +74,13 @@ struct {
 
 /*
  * Marks the sockets of our interface that have changed since they were told, for the walk that visits no others
- * (monitor.h); deleted with the socket. The value means nothing.
+ * (monitor.h); deleted with the socket. The value: `walk_us` of the latest walk that told it; 0: none since it changed.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, __u32);
+	__type(value, __u64);
 } marked SEC(".maps");
 
 /* Cookies of sockets that have closed, or left our interface, for the loader. */

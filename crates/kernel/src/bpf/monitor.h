@@ -105,9 +105,9 @@ static __always_inline void tell_gone(struct sock *sk)
 
 	if (!cookie)
 		return;
-	count(&counters.gone);
 	if (bpf_ringbuf_output(&gone, &cookie, sizeof(cookie), BPF_RB_NO_WAKEUP))
 		count(&counters.gone_lost);
+	count(&counters.gone); /* last: the loader looks into the ring when this has changed */
 }
 
 /*
@@ -129,11 +129,15 @@ SEC("?iter/tcp")
 int look_at_all(struct bpf_iter__tcp *ctx)
 {
 	struct tcp_sock *tp = sending_socket(ctx->sk_common);
+	__u64 *told_us;
 
 	if (!tp)
 		return 0;
 	if (!at_rest(tp))
 		mark(SK(tp));
+	told_us = bpf_sk_storage_get(&marked, tp, NULL, 0);
+	if (told_us)
+		*told_us = control.walk_us;
 	tell(ctx->meta->seq, tp, false);
 	return 0;
 }
@@ -147,14 +151,18 @@ SEC("?iter/bpf_sk_storage_map")
 int look_at_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct tcp_sock *tp = sending_socket(ctx->sk);
+	__u64 *told_us = ctx->value;
 
-	if (tp && !tell(ctx->meta->seq, tp, false))
+	if (!tp || !told_us)
+		return 0;
+	*told_us = control.walk_us;
+	if (!tell(ctx->meta->seq, tp, false))
 		tell_gone(SK(tp));
 	return 0;
 }
 
-/* Whether a socket was told by the walk that has just ended as it is now. */
-static __always_inline bool is_told(struct tcp_sock *tp)
+/* Whether a socket has not changed since the walk that has just ended began. */
+static __always_inline bool is_unchanged(struct tcp_sock *tp)
 {
 	return at_rest(tp) && tp->tcp_mstamp < control.walk_us;
 }
@@ -168,15 +176,17 @@ SEC("?iter/bpf_sk_storage_map")
 int unmark_told(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct tcp_sock *tp = sending_socket(ctx->sk);
+	__u64 *told_us = ctx->value;
 
-	if (!tp)
+	if (!tp || !told_us)
 		return 0;
-	if (!is_told(tp)) {
+	/* The walk skips sockets where others close between two of its buffers. */
+	if (*told_us != control.walk_us || !is_unchanged(tp)) {
 		count(&counters.still_marked);
 		return 0;
 	}
 	bpf_sk_storage_delete(&marked, tp);
-	if (!is_told(tp)) /* a segment came meanwhile, and may have found the mark */
+	if (!is_unchanged(tp)) /* a segment came meanwhile, and may have found the mark */
 		mark(SK(tp));
 	return 0;
 }
@@ -239,10 +249,10 @@ int BPF_PROG(on_state_change, struct sock *sk, const __u8 to)
 	from = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	if (from == to || !in_our_namespace(sk) || interface_of(sk) != settings.interface_index || to_loopback(sk))
 		return 0;
-	count(&counters.state_changes);
 	change = bpf_ringbuf_reserve(&state_changes, sizeof(*change), 0);
 	if (!change) {
 		count(&counters.state_changes_lost);
+		count(&counters.state_changes);
 		return 0;
 	}
 	change->at_ns = bpf_ktime_get_ns();
@@ -253,6 +263,7 @@ int BPF_PROG(on_state_change, struct sock *sk, const __u8 to)
 	change->to = to;
 	__builtin_memset(change->padding, 0, sizeof(change->padding));
 	bpf_ringbuf_submit(change, BPF_RB_NO_WAKEUP);
+	count(&counters.state_changes); /* last, as above */
 	return 0;
 }
 

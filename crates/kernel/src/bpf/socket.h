@@ -69,10 +69,14 @@ static __always_inline bool on_our_interface(struct sock *sk)
 	return interface_of(sk) == settings.interface_index && !to_loopback(sk);
 }
 
-/* Marks a socket of our interface for look_at_marked(). */
+/* Marks a socket of our interface for look_at_marked(): no walk has told it since. */
 static __always_inline void mark(struct sock *sk)
 {
-	if (bpf_sk_storage_get(&marked, sk, NULL, 0) || !on_our_interface(sk))
+	__u64 *told_us = bpf_sk_storage_get(&marked, sk, NULL, 0);
+
+	if (told_us)
+		*told_us = 0;
+	if (told_us || !on_our_interface(sk))
 		return;
 	if (bpf_sk_storage_get(&marked, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE))
 		count(&counters.marks);
