@@ -96,6 +96,11 @@ impl LastLink {
         self.tell_at = Time::MAX;
     }
 
+    /// Ticks come as this says from now on; the rest of its configuration needs a restart.
+    pub(crate) fn follow(&mut self, config: &Config) {
+        self.tick = config.tick();
+    }
+
     /// Checks the interface and its access point. Returns the new report to servers if it has changed.
     pub(crate) fn on_refresh(
         &mut self,

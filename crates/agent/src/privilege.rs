@@ -5,22 +5,29 @@
 //! | CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN | the programs: at each tick, and loaded anew for a replaced interface |
 //! | CAP_NET_RAW | beacons heard by a raw socket when another process takes the UDP port |
 //! | CAP_SETUID, CAP_SETGID, CAP_KILL | the policy `external` as root: its program runs as another user |
+//! | CAP_CHOWN, CAP_DAC_OVERRIDE | root in `/run/lasthop` of the packaged service: locks and sockets, made anew and removed |
 //!
 //! At the start root has more: it removes what a killed agent has left in the kernel (CAP_SYS_ADMIN), and may read files
 //! of other users.
 
 use crate::config::Config;
 use crate::error::{Doing as _, Result};
+use crate::status::FOLDER;
 use lasthop_kernel::privilege::{Capabilities, keep_only};
 use lasthop_policy::PolicyName;
 use nix::unistd::geteuid;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 
 /// Has the thread of the agent's loop keep what it needs.
 pub(crate) fn drop_the_rest(config: &Config) -> Result<()> {
     let needs = Capabilities::BPF.and(Capabilities::RAW_SOCKETS);
-    let as_another = config.policy.policy == PolicyName::External && geteuid().is_root();
-    keep_only(if as_another { needs.and(Capabilities::OTHER_USERS) } else { needs })
-        .doing("cannot give up the rights that the agent does not need")
+    let is_root = geteuid().is_root();
+    let as_another = is_root && config.policy.policy == PolicyName::External;
+    let needs = if as_another { needs.and(Capabilities::OTHER_USERS) } else { needs };
+    let in_anothers_folder = is_root && fs::metadata(FOLDER).is_ok_and(|folder| folder.uid() != 0);
+    let needs = if in_anothers_folder { needs.and(Capabilities::FILES) } else { needs };
+    keep_only(needs).doing("cannot give up the rights that the agent does not need")
 }
 
 /// Has a thread that needs only what is open already, or everybody may open, keep none. Failing that it goes on.

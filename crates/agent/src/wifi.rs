@@ -234,14 +234,21 @@ impl Wifi {
         Self { nl80211, radio: Radio::None }
     }
 
-    /// Reads the radio again.
+    /// Reads the radio again. Where there is none it looks for nl80211 anew: its module may have been loaded meanwhile, or
+    /// loaded again under another number.
     ///
     /// # Errors
     /// If the kernel does not answer; the previous state is kept.
     pub(crate) fn refresh(&mut self, interface_index: u32) -> Result<()> {
-        if let Some(nl80211) = &mut self.nl80211 {
-            self.radio = nl80211.radio(interface_index)?;
+        let radio = |nl80211: &mut Option<Nl80211>| {
+            nl80211.as_mut().map_or(Ok(Radio::None), |nl80211| nl80211.radio(interface_index))
+        };
+        let mut found = radio(&mut self.nl80211)?;
+        if found == Radio::None {
+            self.nl80211 = Nl80211::open()?;
+            found = radio(&mut self.nl80211)?;
         }
+        self.radio = found;
         Ok(())
     }
 

@@ -18,6 +18,8 @@ impl Capabilities {
     pub const RAW_SOCKETS: Self = Self(1 << 13);
     /// CAP_SETUID, CAP_SETGID and CAP_KILL: running a program as another user, and ending it.
     pub const OTHER_USERS: Self = Self(1 << 7 | 1 << 6 | 1 << 5);
+    /// CAP_CHOWN and CAP_DAC_OVERRIDE: files in folders of other users.
+    pub const FILES: Self = Self(1 << 1 | 1);
 
     /// Both sets.
     pub const fn and(self, more: Self) -> Self {
@@ -109,10 +111,11 @@ mod tests {
 
     #[test]
     fn the_capabilities_are_those_of_the_names() {
-        // include/uapi/linux/capability.h: CAP_KILL 5, CAP_SETGID 6, CAP_SETUID 7, CAP_NET_ADMIN 12, CAP_NET_RAW 13,
+        // include/uapi/linux/capability.h: CAP_CHOWN 0, CAP_DAC_OVERRIDE 1, CAP_KILL 5, CAP_SETGID 6, CAP_SETUID 7, CAP_NET_ADMIN 12, CAP_NET_RAW 13,
         // CAP_PERFMON 38, CAP_BPF 39
         assert_eq!(Capabilities::BPF.and(Capabilities::RAW_SOCKETS), Capabilities(0xc0_0000_3000));
         assert_eq!(Capabilities::OTHER_USERS, Capabilities(0xe0));
+        assert_eq!(Capabilities::FILES, Capabilities(3));
         assert!(!Capabilities::NONE.has(21));
     }
 }

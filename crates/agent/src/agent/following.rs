@@ -200,6 +200,9 @@ impl Agent<'_> {
             list(&changes.live),
             list(&changes.at_restart)
         );
+        if let Some(last_link) = &mut self.last_link {
+            last_link.follow(&self.config);
+        }
         self.hearing.be_silent(self.config.mode == Mode::Observe);
         self.hearing.refresh(now, found.as_ref());
         self.follow_group(now);
@@ -207,7 +210,7 @@ impl Agent<'_> {
             if self.tcp.is_some() {
                 self.say_ready();
             }
-        } else if changes.touch(&["policy", "beacon"]) {
+        } else if changes.touch(&["policy", "beacon", "tick_ms"]) {
             self.begin_policy_anew();
             self.say_ready();
         }
