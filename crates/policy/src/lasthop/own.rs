@@ -33,7 +33,7 @@ pub(super) struct Flow {
     acked: Bytes,
     received: Bytes,
     acked_at: Time,
-    /// The lowest RTT of its life: TCP forgets it after minutes, and would take the queue aimed at for the path.
+    /// The lowest RTT since it was last asleep: TCP forgets it after minutes, and would take the queue aimed at for the path.
     pub(super) lowest: Option<Span>,
     /// Parts of the ticks in which it had enough to send, and received.
     full: f64,
@@ -82,17 +82,18 @@ impl Own {
         let since = self.last.replace(now).map_or(crate::TICK, |last| now.saturating_since(last));
         // A host that hung for minutes has not been idle for minutes.
         let elapsed = since.clamp(Span::from_millis(50), Span::from_secs(2));
+        let over = since.max(elapsed);
         let before = std::mem::take(&mut self.flows);
         self.flows.reserve(seen.flows.len());
         let mut got = Bytes::ZERO;
         let mut round_trips = Vec::new();
         for flow in seen.flows {
-            let (state, moved) = Flow::on_tick(before.get(&flow.id), flow, (now, elapsed), self.leave_out);
+            let (state, moved) = Flow::on_tick(before.get(&flow.id), flow, (now, elapsed, over), self.leave_out);
             got += moved;
             round_trips.extend(state.round_trips(flow, now));
             self.flows.insert(flow.id, state);
         }
-        self.delivered = mean(self.delivered, kept(elapsed, DELIVERED_AGE), Rate::over(got, since.max(elapsed)));
+        self.delivered = mean(self.delivered, kept(elapsed, DELIVERED_AGE), Rate::over(got, over));
         let count = round_trips.len() as u64;
         let sum = |of: fn(&(Span, Span)) -> Span| round_trips.iter().map(of).sum::<Span>();
         Host {
@@ -115,7 +116,7 @@ impl Flow {
     fn on_tick(
         before: Option<&Self>,
         seen: &FlowObservation,
-        (now, elapsed): (Time, Span),
+        (now, elapsed, over): (Time, Span, Span),
         leave_out: Option<Ablation>,
     ) -> (Self, Bytes) {
         let (acked, received) = (seen.acked, seen.received);
@@ -129,7 +130,7 @@ impl Flow {
         let buffer = if leave_out == Some(Ablation::SendBuffer) { u32::MAX } else { BUFFER_SEGMENTS };
         let is_full = seen.in_flight_segments >= if seen.backlogged { enough } else { buffer };
         let (full, receives) = (part(past.full, is_full), part(past.receives, seen.receiving));
-        let arrives = mean(past.arrives, keep, Rate::over(arrived, elapsed));
+        let arrives = mean(past.arrives, keep, Rate::over(arrived, over));
         let flow = Self {
             acked_at: if sent > Bytes::ZERO { now } else { past.acked_at },
             lowest: [past.lowest, seen.min_rtt].into_iter().flatten().min(),
