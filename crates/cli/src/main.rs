@@ -26,11 +26,13 @@ mod view;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
+use lasthop_kernel::privilege::{Capabilities, keep_only};
 pub(crate) use lasthop_version::build;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 use tracing_subscriber::EnvFilter;
 
 /// It ran, and a check failed.
@@ -191,8 +193,9 @@ pub(crate) fn tell(line: std::fmt::Arguments<'_>) {
     };
 }
 
-/// A flag that the first SIGINT, SIGTERM or SIGHUP sets. A second SIGINT or SIGTERM ends the process at once. SIGHUP
-/// comes twice when a terminal closes, from its shell and from the kernel. It is ignored under nohup(1).
+/// A flag that the first SIGINT, SIGTERM or SIGHUP sets. A further SIGINT or SIGTERM ends the process at once, but not
+/// within [`GRACE`]. SIGHUP comes twice when a terminal closes, from its shell and from the kernel. It is ignored under
+/// nohup(1).
 pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     listen_to_signals(&stop, &stop)?;
@@ -210,19 +213,37 @@ fn listen_to_signals(stop: &Arc<AtomicBool>, hangup: &Arc<AtomicBool>) -> anyhow
     use anyhow::Context as _;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag;
+    use signal_hook::iterator::Signals;
 
     let listen = || {
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
         for signal in [SIGINT, SIGTERM] {
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
             flag::register(signal, Arc::clone(stop))?;
         }
         if !is_ignored(SIGHUP) {
             flag::register(SIGHUP, Arc::clone(hangup))?;
         }
-        std::io::Result::Ok(())
+        let end_if_impatient = move || {
+            let _ = keep_only(Capabilities::NONE);
+            let mut first = None;
+            for signal in signals.forever() {
+                if first.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                    let _undisturbed = UNDISTURBED.lock();
+                    signal_hook::low_level::exit(128 + signal);
+                }
+            }
+        };
+        std::thread::Builder::new().name("lasthop-signals".to_owned()).spawn(end_if_impatient)
     };
-    listen().context("cannot listen to signals")
+    listen().map(drop).context("cannot listen to signals")
 }
+
+/// A second signal that comes sooner after the first one asks for no more. timeout(1) sends two, to its child and to the
+/// process group, and an agent that ended at the second would not give connections back.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Held while no signal may end the process.
+pub(crate) static UNDISTURBED: Mutex<()> = Mutex::new(());
 
 /// Whether this process was started with the signal ignored (proc_pid_status(5), SigIgn: a bit for each signal, from
 /// 1).

@@ -19,12 +19,11 @@
 //!
 //! *What it leaves out*: fsync. After a power failure files may be short, which their SHA-256 shows.
 
-use crate::tell;
+use crate::{UNDISTURBED, tell};
 use anyhow::{Context, Result, bail, ensure};
 use lasthop_report::{LIVE_FOLDER, Live, ReportError};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
-use nix::sys::signal::SigSet;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,10 +104,11 @@ impl OutFolder {
     pub(crate) fn keep(mut self, write: impl FnOnce(&Path) -> Result<(), ReportError>) -> Result<PathBuf> {
         let new = self.path.join(NEW);
         let kept = self.write_new(&new, write).and_then(|manifest| self.put_in_place(&manifest));
+        let left = if self.made.is_empty() { "it has what it had before" } else { "it was new, and is gone again" };
         if kept.is_ok() {
             self.made.clear();
         }
-        kept.with_context(|| format!("the result is not kept in {}: it has what it had before", self.path.display()))?;
+        kept.with_context(|| format!("the result is not kept in {}: {left}", self.path.display()))?;
         Ok(self.path.clone())
     }
 
@@ -127,8 +127,8 @@ impl OutFolder {
 
     /// Steps 2 to 4.
     fn put_in_place(&self, manifest: &Manifest) -> Result<()> {
-        // A second Ctrl-C ends the process at once; here it waits until both results are in their places.
-        let blocked = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
+        // An impatient Ctrl-C ends the process at once; here it waits until both results are in their places.
+        let _undisturbed = UNDISTURBED.lock();
         let swapped = self.swap(manifest);
         let swapped = match swapped {
             // The result is in its place. The next command that uses the folder removes the rest.
@@ -143,9 +143,6 @@ impl OutFolder {
             }
             Err(error) => self.undo().and(Err(error)),
         };
-        if let Ok(before) = blocked {
-            let _ = before.thread_set_mask();
-        }
         swapped.context("cannot put it in its place")
     }
 
