@@ -44,10 +44,10 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
                 return say(&tables[0].text).map(|()| ExitCode::SUCCESS);
             };
             fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-            refuse_to_mix(folder, &tables)?;
-            for table in tables {
-                write(&folder.join(table.name), table.text.as_bytes())?;
-            }
+            refuse_to_mix(folder)?;
+            let write = |table: &Table| Whole::new(folder.join(table.name), table.text.as_bytes());
+            let whole: Vec<_> = tables.iter().map(write).collect::<Result<_>>()?;
+            whole.into_iter().try_for_each(Whole::put_in_place)?;
             return Ok(ExitCode::SUCCESS);
         }
         Format::Flent => json(export::flent(&result, &series))?,
@@ -86,11 +86,11 @@ fn read(path: &Path) -> Result<(RunResult, Series)> {
     Ok((result, if has_series { series_file::read(folder)? } else { Series::default() }))
 }
 
-/// A folder with what another run has exported, or with a result, is left alone.
-fn refuse_to_mix(folder: &Path, tables: &[Table]) -> Result<()> {
+/// A folder with what was exported before, or with a result, is left alone.
+fn refuse_to_mix(folder: &Path) -> Result<()> {
     for name in export::TABLES {
-        if folder.join(name).exists() && !tables.iter().any(|table| table.name == name) {
-            bail!("--out {}: there is a {name} of another run; accepted: a new or empty folder", folder.display());
+        if folder.join(name).exists() {
+            bail!("--out {}: there is a {name} already; accepted: a new or empty folder", folder.display());
         }
     }
     refuse_result(folder, "a folder")
@@ -110,13 +110,34 @@ fn refuse_result(folder: &Path, accepted: &str) -> Result<()> {
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     refuse_result(folder, "a file")?;
-    let whole = || -> io::Result<()> {
-        // As of any new file, less what the umask takes.
-        let permissions = fs::Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    whole().with_context(|| format!("cannot write {}; what was there is as before", path.display()))
+    Whole::new(path.to_owned(), bytes)?.put_in_place()
+}
+
+/// A file that is written, and not yet in its place.
+struct Whole {
+    file: tempfile::NamedTempFile,
+    path: PathBuf,
+}
+
+impl Whole {
+    fn new(path: PathBuf, bytes: &[u8]) -> Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let written = || -> io::Result<_> {
+            // As of any new file, less what the umask takes.
+            let permissions = fs::Permissions::from_mode(0o666);
+            let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+            file.write_all(bytes)?;
+            Ok(file)
+        };
+        let file = written().with_context(|| cannot(&path))?;
+        Ok(Self { file, path })
+    }
+
+    fn put_in_place(self) -> Result<()> {
+        self.file.persist(&self.path).map(drop).map_err(|error| error.error).with_context(|| cannot(&self.path))
+    }
+}
+
+fn cannot(path: &Path) -> String {
+    format!("cannot write {}; what was there is as before", path.display())
 }

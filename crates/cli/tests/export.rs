@@ -84,7 +84,7 @@ fn no_file_of_a_result_or_of_another_run_is_lost() {
         ("iperf3", "out/result.json", "has a result"),
         ("flent", "out/new.flent", "has a result"),
         ("csv", "out", "has a result"),
-        ("csv", "other", "datagrams.csv of another run"),
+        ("csv", "other", "there is a datagrams.csv already"),
         ("iperf3", "nowhere/file.json", "what was there is as before"),
     ] {
         let output = lasthop(&["export", &out, "--format", format, "--out", &path(to)]);
