@@ -208,12 +208,23 @@ fn name_the_policy(config: &mut Section) {
 
 fn together(config: &Config, part: &Part<'_>) -> Result<(), DocumentError> {
     let least = 2 * config.tick_ms;
+    if config.lease_ms < least && config.lease() == LEASE {
+        let problem = format!("{} is more than half of lease_ms, which is {}", config.tick_ms, config.lease_ms);
+        let accepted = format!("at most {}, or with a lease_ms of {least} or more", config.lease_ms / 2);
+        return Err(part.error(key!(Config, tick_ms), problem, accepted));
+    }
     at_least(part, key!(Config, lease_ms), config.lease_ms, least, 60_000)?;
     let least_s = (4 * config.tick_ms).div_ceil(1000).max(LastLinkConfig::LEAST_VALIDITY_S.into());
     let count = config.rules.len();
     if count > lasthop_kernel::Kernel::RULES_MOST {
         let accepted = format!("at most {}", lasthop_kernel::Kernel::RULES_MOST);
         return Err(part.error(key!(Config, rules), format!("there are {count}"), accepted));
+    }
+    if let Some(deadline) = config.policy.command_deadline_ms.filter(|deadline| *deadline > config.tick_ms) {
+        let policy = Part { path: part.path.key(key!(Config, policy)), ..part.clone() };
+        let problem = format!("{deadline} is longer than a tick");
+        let accepted = format!("1 to {}, the tick_ms", config.tick_ms);
+        return Err(policy.error(key!(PolicySettings, command_deadline_ms), problem, accepted));
     }
     let last_link = Part { path: part.path.key(key!(Config, last_link)), ..part.clone() };
     at_least(&last_link, key!(LastLinkConfig, validity_s), config.last_link.validity_s.into(), least_s, 32_768)

@@ -94,6 +94,7 @@ pub mod status;
 pub mod watch;
 mod wifi;
 
+pub use agent::can_start;
 pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, Mode, RuleConfig};
 pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};

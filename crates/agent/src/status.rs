@@ -203,7 +203,7 @@ impl fmt::Display for Status {
         let place = self.place();
         writeln!(f, "{interface}: mode {mode}, policy {policy}, behind {place} (process {pid}, version {version})")?;
         let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        writeln!(f, "  peers    {} heard; {} with something to send", peers, plural(*terminals, "host"))?;
+        writeln!(f, "  peers    {peers} heard; {} of them with something to send", terminals.saturating_sub(1))?;
         writeln!(f, "  control  {}", self.control())?;
         writeln!(f, "  rate     {}", self.rate())?;
         write!(f, "  gain     {}", self.gain())?;
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn a_status_is_five_lines() {
         let expected = "wlan0: mode control, policy lasthop, behind gateway 192.168.1.1 (process 77, version 1.2.3)
-  peers    3 heard; 4 hosts with something to send
+  peers    3 heard; 3 of them with something to send
   control  on, since 2 min 5 s: all agree
   rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s
   gain     2.40 Mb/s now, 2.00 Mb/s while free: +20 %";

@@ -59,6 +59,8 @@ struct Decides {
     drop_ins: Vec<PathBuf>,
     /// Each rule, and whether it can work here.
     rules: Vec<String>,
+    /// Why an agent with this configuration could not start here; `null`: nothing is known to prevent it.
+    problem: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -102,7 +104,8 @@ impl Possible {
     }
 }
 
-/// `lasthop doctor`: tries every feature that lasthop needs. Exit code 1 if the agent could not control here.
+/// `lasthop doctor`: tries every feature that lasthop needs. Exit code 1 if the agent could not control here, or
+/// not start with the configuration that was read.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let file = match arguments.no_config {
         true => None,
@@ -110,6 +113,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     };
     let config = file.as_deref().map(|file| Config::load(Some(file), &[])).transpose()?;
     let drop_ins = file.as_deref().map(Config::drop_ins).transpose()?.unwrap_or_default();
+    let problem = config.as_ref().and_then(|config| {
+        let interface = arguments.interface.clone().or_else(|| config.interface.clone());
+        lasthop_agent::can_start(&Config { interface, ..config.clone() }).err()
+    });
+    let problem = problem.map(|error| error.in_a_line().to_string());
     let support = lasthop_kernel::probe();
     let best = support.best_mode();
     let (best_mode, means) = match best {
@@ -137,7 +145,14 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
             version: lasthop_version::VERSION,
             best_mode,
             features: Found::all(&support),
-            agent: Decides { mode: mode.to_string(), policy: policy.policy.to_string(), config: file, drop_ins, rules },
+            agent: Decides {
+                mode: mode.to_string(),
+                policy: policy.policy.to_string(),
+                config: file,
+                drop_ins,
+                rules,
+                problem: problem.clone(),
+            },
             laws,
             interface: Seen { name, text: interface },
             last_link: LastLink { text: link, reported: reports, can_report },
@@ -151,16 +166,18 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         };
         let changed: String = drop_ins.iter().map(|path| format!(", changed by {}", path.display())).collect();
         let agent = format!("mode {mode}, policy {}{from}{changed}", policy.policy);
+        let cannot =
+            problem.as_ref().map_or(String::new(), |problem| format!("\n           it could not start: {problem}"));
         let rules: String = rules.iter().map(|rule| format!("\n           {rule}")).collect();
         let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
         let interface = name.map_or(interface.clone(), |name| format!("{name}: {interface}"));
         crate::say(&format!(
-            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{rules}\nlaws       {}\ninterface  {interface}\n\
+            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{cannot}{rules}\nlaws       {}\ninterface  {interface}\n\
              last link  {link}; {}{reports}",
             laws.text, can_report.text
         ))?;
     }
-    Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
+    Ok(if best == Mode::Control && problem.is_none() { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
 }
 
 /// What an agent would find here.

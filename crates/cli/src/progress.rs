@@ -71,7 +71,9 @@ impl Progress {
         let style = ProgressStyle::with_template("{pos} of {len} runs {wide_bar} {left} to go")
             .expect("the template is well-formed")
             .with_key("left", left);
-        Self::Many { bar: ProgressBar::new(total as u64).with_style(style), pace }
+        let bar = ProgressBar::new(total as u64).with_style(style);
+        bar.tick(); // seen before the first run ends
+        Self::Many { bar, pace }
     }
 
     /// `runs` more of the plan are done. `ran`: how many were done until now and not taken from the store, with those

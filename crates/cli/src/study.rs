@@ -335,8 +335,12 @@ fn tell_plan(
         say(&serde_json::to_string_pretty(&plan)?)?;
     } else {
         let about = if plan.searched { "about " } else { "" };
+        let left = match minutes_left < 1.0 {
+            true => format!("{:.0} s", (minutes_left * 60.0).ceil()),
+            false => format!("{minutes_left:.1} min"),
+        };
         say(&format!(
-            "{}: {about}{} runs, {} of them stored; {about}{} to do in some {minutes_left:.1} min on {jobs} cores, \
+            "{}: {about}{} runs, {} of them stored; {about}{} to do in some {left} on {jobs} cores, \
              by {timed_by}",
             plan.study, plan.runs, plan.stored, plan.missing,
         ))?;
