@@ -33,6 +33,7 @@ fn a_process_to_be_killed() {
 #[test]
 fn nothing_is_left_of_those_who_are_killed() {
     needs_root!();
+    drop(law()); // says why, where none can be loaded
     let path = Path::clear();
     let mut child = path.a.run(|| {
         let mut command = Command::new(std::env::current_exe().expect("our own file"));
