@@ -298,6 +298,30 @@ fn a_started_agent_keeps_four_capabilities_as_root_and_as_the_user_of_a_service(
 }
 
 #[test]
+fn an_agent_of_roots_goes_on_in_the_folder_that_the_packaged_service_has_left() {
+    if !root() {
+        return;
+    }
+    let machine = Machine::new(AS_HERE);
+    let [users, run] = ["/etc/passwd", "/run/lasthop"].map(|path| machine.path(path));
+    fs::write(users, "root:x:0:0::/:/bin/sh\nlasthop:x:65533:65533::/:/bin/false\n").expect("written");
+    fs::create_dir(&run).expect("a folder");
+    std::os::unix::fs::chown(&run, Some(65533), Some(65533)).expect("root may");
+    let control = "interface = \"last\"\nmode = \"control\"\n";
+    machine.configure(control);
+    let mut agent = machine.agent(&[], None);
+    assert_eq!(machine.status()["mode"], "control");
+    // Which takes the lock anew.
+    machine.configure(&format!("{control}leave = [\"bbr\"]\n"));
+    agent.signal(Signal::SIGHUP);
+    agent.says("Keys that hold now: leave");
+    agent.signal(Signal::SIGTERM);
+    assert_eq!(agent.wait(), Some(0));
+    let left: Vec<_> = fs::read_dir(&run).expect("a folder").flatten().map(|file| file.file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn the_packaged_service_is_exposed_by_less_than_two_of_ten() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/lasthop-agent.service");
     let analyzed = Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager", unit]).output();
