@@ -106,6 +106,7 @@ fn an_option_that_is_mangled_is_counted_and_ignored() {
         // 2^32 and more
         (7, 0xff, [0, 1, 0]),
         (9, 0xff, [0, 1, 0]),
+        (1, 12, [1, 0, 0]),
     ] {
         let (before, counted_before) = (heard(&law), counted(&reporter));
         change(Way::ToServer, true, at, to);
