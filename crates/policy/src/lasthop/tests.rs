@@ -1,5 +1,6 @@
 //! Hosts in fluid behind one queue: what the law does, alone, beside others, and beside a liar.
 
+use super::own::Own;
 use super::*;
 use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
 use told::Proposal;
@@ -311,6 +312,21 @@ fn typing_calls_and_cameras_are_not_bounded_and_a_starved_upload_is_bulk() {
     }
     assert!(beside_bulk(up(1448, 1, 1, true)).is_some(), "a window of one segment, and it is in flight");
     assert!(beside_bulk(up(100_000, 40, 40, false)).is_some(), "a send buffer that is all in the network");
+}
+
+/// 64 kb/s, below what makes a download bulk.
+#[test]
+fn a_call_is_not_bulk_however_long_a_tick_is() {
+    for tick_ms in [500, 2000, 10_000] {
+        let mut own = Own::new(None);
+        for tick in 1..20 {
+            let received = Bytes::new(8 * tick_ms * tick);
+            let call = FlowObservation { received, receiving: true, ..flow(Way::Up, 0.0, 0.0, 0.02, 0.5) };
+            let now = Time::ZERO + Span::from_millis(tick_ms) * tick;
+            let host = own.on_tick(&Observation { now, flows: &[call], peers: &Neighbourhood::alone() });
+            assert_eq!(host.bulk, 0, "ticks of {tick_ms} ms");
+        }
+    }
 }
 
 #[test]
