@@ -9,7 +9,6 @@ use crate::error::{Doing, Error, Result};
 use crate::hearing::Hearing;
 use crate::host_tcp::{HostTcp, Loaded, Loader, SocketSample, StateChange, flow_sample};
 use crate::interface::Interface;
-use crate::kernel_tcp::check_cgroups;
 use crate::last_link::{LastLink, flow_sight};
 use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
@@ -29,7 +28,6 @@ use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, Poli
 use lasthop_units::{Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::unistd::AccessFlags;
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -133,7 +131,7 @@ impl<'a> Agent<'a> {
             config: config.clone(),
             loader,
             interface,
-            wifi: Wifi::open(),
+            wifi: Wifi::default(),
             tcp: Some(tcp),
             mode,
             governor: Governor::new(policy, mode == Mode::Control),
@@ -423,9 +421,8 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// The policy `none` applies nothing, so it changes nothing in the kernel.
 /// The interface to manage.
-fn interface(config: &Config) -> Result<Interface> {
+pub(crate) fn interface(config: &Config) -> Result<Interface> {
     Interface::find(config.interface.as_deref()).ok_or_else(|| {
         Error::Refused(match &config.interface {
             Some(name) => format!("interface: there is no interface {name} (see `ip link`)"),
@@ -434,29 +431,7 @@ fn interface(config: &Config) -> Result<Interface> {
     })
 }
 
-/// What keeps an agent with this configuration from its start here, as far as can be told without changing anything:
-/// interface, socket group, group key, cgroups, and the place of the record. That there is no default route is no fault
-/// of a configuration.
-///
-/// # Errors
-/// The first of them.
-pub fn can_start(config: &Config) -> Result<()> {
-    if config.interface.is_some() {
-        interface(config)?;
-    }
-    config.socket_group.as_deref().map(status::group_id).transpose()?;
-    Hearing::new(&config.beacon)?;
-    check_cgroups(config)?;
-    let record = config.record.as_deref().filter(|path| *path != Path::new("-"));
-    if let Some(path) = record {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let place = if path.exists() { path } else { folder };
-        let may = nix::unistd::access(place, AccessFlags::W_OK);
-        may.doing(format_args!("cannot write the record to {}", path.display()))?;
-    }
-    Ok(())
-}
-
+/// The policy `none` applies nothing, so it changes nothing in the kernel.
 fn wanted_mode(config: &Config) -> Mode {
     if config.policy.policy == PolicyName::None { Mode::Observe } else { config.mode }
 }

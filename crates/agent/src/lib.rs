@@ -94,7 +94,6 @@ pub mod status;
 pub mod watch;
 mod wifi;
 
-pub use agent::can_start;
 pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, Mode, RuleConfig};
 pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
@@ -108,6 +107,8 @@ pub use rules::{RuleStatus, describe_rules};
 pub use sockets::GROUP;
 pub use wifi::{Bssid, WifiLink};
 
+use error::Doing as _;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Runs the agent on this machine's kernel until `stop` is set.
@@ -124,4 +125,27 @@ pub fn run(config: &Config, stop: &AtomicBool) -> Result<ExitSummary, Error> {
 /// As [`run_on`].
 pub fn run_with(config: &Config, orders: &Orders<'_>) -> Result<ExitSummary, Error> {
     run_on_with(config, orders, &mut kernel_tcp::load)
+}
+
+/// What keeps an agent with this configuration from its start here, as far as can be told without changing anything:
+/// interface, socket group, group key, cgroups, and the place of the record. That there is no default route is no fault
+/// of a configuration.
+///
+/// # Errors
+/// The first of them.
+pub fn can_start(config: &Config) -> Result<(), Error> {
+    if config.interface.is_some() {
+        agent::interface(config)?;
+    }
+    config.socket_group.as_deref().map(status::group_id).transpose()?;
+    hearing::Hearing::new(&config.beacon)?;
+    kernel_tcp::check_cgroups(config)?;
+    let record = config.record.as_deref().filter(|path| *path != Path::new("-"));
+    if let Some(path) = record {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let place = if path.exists() { path } else { folder };
+        let may = nix::unistd::access(place, nix::unistd::AccessFlags::W_OK);
+        may.doing(format_args!("cannot write the record to {}", path.display()))?;
+    }
+    Ok(())
 }

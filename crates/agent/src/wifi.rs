@@ -84,6 +84,8 @@ pub(crate) enum Radio {
 /// Reads the managed interface's radio.
 #[derive(Default)]
 pub(crate) struct Wifi {
+    /// The one that was read last; 0: none yet.
+    interface_index: u32,
     nl80211: Option<Nl80211>,
     radio: Radio,
 }
@@ -225,30 +227,21 @@ impl WifiLink {
 }
 
 impl Wifi {
-    /// If nl80211 cannot be asked, every interface counts as wired, with one warning.
-    pub(crate) fn open() -> Self {
-        let nl80211 = Nl80211::open().unwrap_or_else(|error| {
-            warn!("nothing is known of Wi-Fi: {}", error.in_a_line());
-            None
-        });
-        Self { nl80211, radio: Radio::None }
-    }
-
-    /// Reads the radio again. Where there is none it looks for nl80211 anew: its module may have been loaded meanwhile, or
-    /// loaded again under another number.
+    /// Reads the radio again. For each new interface it looks for nl80211 anew, whose module may be as new. If that cannot be
+    /// asked, the interface counts as wired, with one warning.
     ///
     /// # Errors
     /// If the kernel does not answer; the previous state is kept.
     pub(crate) fn refresh(&mut self, interface_index: u32) -> Result<()> {
-        let radio = |nl80211: &mut Option<Nl80211>| {
-            nl80211.as_mut().map_or(Ok(Radio::None), |nl80211| nl80211.radio(interface_index))
-        };
-        let mut found = radio(&mut self.nl80211)?;
-        if found == Radio::None {
-            self.nl80211 = Nl80211::open()?;
-            found = radio(&mut self.nl80211)?;
+        if self.interface_index != interface_index {
+            self.interface_index = interface_index;
+            self.nl80211 = Nl80211::open().unwrap_or_else(|error| {
+                warn!("nothing is known of Wi-Fi: {}", error.in_a_line());
+                None
+            });
         }
-        self.radio = found;
+        let radio = self.nl80211.as_mut().map(|nl80211| nl80211.radio(interface_index));
+        self.radio = radio.transpose()?.unwrap_or_default();
         Ok(())
     }
 
