@@ -347,11 +347,12 @@ fn remove_stale(folder: &Path, prefix: &str) {
 pub fn ask_agents(folder: &Path) -> Result<Vec<Result<Status>>> {
     let sockets = sockets(folder, PREFIX).doing(format_args!("cannot look for agents in {}", folder.display()))?;
     let ask = |path: PathBuf| {
-        let asking = || format!("the agent at {} does not answer", path.display());
         let stream = match connect(&path) {
             Err(error) if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) => return None,
             connected => connected,
         };
+        let may_not = stream.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+        let problem = if may_not { "only answers root and its `socket_group`" } else { "does not answer" };
         let status = stream.and_then(|stream| {
             let mut line = String::new();
             stream.set_nonblocking(false)?;
@@ -359,7 +360,7 @@ pub fn ask_agents(folder: &Path) -> Result<Vec<Result<Status>>> {
             stream.take(LINE_BYTES_MOST).read_to_string(&mut line)?;
             Ok(serde_json::from_str(&line)?)
         });
-        Some(status.doing(asking()))
+        Some(status.doing(format_args!("the agent at {} {problem}", path.display())))
     };
     Ok(sockets.into_iter().filter_map(ask).collect())
 }

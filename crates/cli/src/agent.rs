@@ -149,15 +149,7 @@ fn status(folder: &Path, json: bool) -> Result<ExitCode> {
                 outcome = ExitCode::SUCCESS;
                 crate::say(&if json { serde_json::to_string(&status)? } else { status.to_string() })?;
             }
-            Err(error) => {
-                let said = error.in_a_line().to_string();
-                let hint = if said.contains("ermission denied") {
-                    " (only root and `socket_group` may ask: sudo)"
-                } else {
-                    ""
-                };
-                crate::tell(format_args!("lasthop: {said}{hint}"));
-            }
+            Err(error) => crate::tell(format_args!("lasthop: {}", error.in_a_line())),
         }
     }
     Ok(outcome)
