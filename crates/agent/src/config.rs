@@ -579,6 +579,14 @@ mod tests {
                 "agent.toml:2: lease_ms: 900 is out of range; accepted: a whole number from 1000 to 60000",
             ),
             (
+                "tick_ms = 10000",
+                "agent.toml:1: tick_ms: 10000 is more than half of lease_ms, which is 1500; accepted: at most 750, or with",
+            ),
+            (
+                "[policy]\ncommand_deadline_ms = 501",
+                "agent.toml:2: policy.command_deadline_ms: 501 is longer than a tick; accepted: 1 to 500, the tick_ms",
+            ),
+            (
                 "[policy]\nexponent = 0.15",
                 "agent.toml:2: policy.exponent: 0.15 is out of range; accepted: a number from -2 to 0",
             ),

@@ -278,11 +278,13 @@ fn the_doctor_says_what_a_configuration_would_tell_servers() {
     fs::write(&config, "interface = \"lh-nosuch0\"\n[last_link]\nbandwidth_mbps = 20.0\n").expect("a file");
     let said = asked(&["--interface", "lo"]);
     assert!(said.contains("\nreports    none, although 20 Mb/s is given: [last_link] report = true"), "{said}");
+    assert!(!said.contains("could not start"), "{said}");
     let said = asked(&[]);
-    assert!(
-        said.contains("there is no interface lh-nosuch0") && said.contains("\nreports    none: there is"),
-        "{said}"
-    );
+    let cannot = "\n           it could not start: interface: there is no interface lh-nosuch0";
+    assert!(said.contains(cannot) && said.contains("\nreports    none: there is"), "{said}");
+    assert_eq!(lasthop(&["doctor", "--config", &path]).status.code(), Some(1));
+    fs::write(&config, "[beacon]\ngroup_key_file = \"/lh-nosuch\"\n").expect("a file");
+    assert!(asked(&["--interface", "lo"]).contains("it could not start: "), "a key that is not there");
     fs::write(&config, "[last_link]\nbandwidth_mbps = -1\n").expect("a file");
     refused(&lasthop(&["doctor", "--config", &path]), &["agent.toml", "last_link.bandwidth_mbps"]);
 }
