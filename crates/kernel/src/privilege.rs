@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn the_capabilities_are_those_of_the_names() {
-        // include/uapi/linux/capability.h: CAP_CHOWN 0, CAP_DAC_OVERRIDE 1, CAP_KILL 5, CAP_SETGID 6, CAP_SETUID 7, CAP_NET_ADMIN 12, CAP_NET_RAW 13,
-        // CAP_PERFMON 38, CAP_BPF 39
+        // include/uapi/linux/capability.h: CAP_CHOWN 0, CAP_DAC_OVERRIDE 1, CAP_KILL 5, CAP_SETGID 6, CAP_SETUID 7,
+        // CAP_NET_ADMIN 12, CAP_NET_RAW 13, CAP_PERFMON 38, CAP_BPF 39
         assert_eq!(Capabilities::BPF.and(Capabilities::RAW_SOCKETS), Capabilities(0xc0_0000_3000));
         assert_eq!(Capabilities::OTHER_USERS, Capabilities(0xe0));
         assert_eq!(Capabilities::FILES, Capabilities(3));
