@@ -91,6 +91,32 @@ fn what_a_run_with_a_trace_keeps_runs_again_without_the_file() {
     assert!(first.aggregate_goodput_mbps > 1.0 && first.aggregate_goodput_mbps < 8.0, "{first:?}");
 }
 
+/// A flow of packets of 1200 bytes each 9.6 ms, over a link of 5 Mb/s.
+const SLOW_SECOND: &str = "duration_s = 20\nwarmup_s = 0\n[[links]]\nbetween = [\"C\", \"S\"]\nrate_mbps = 5\n\
+                           queue_packets = 10000\n[[hosts]]\nnode = \"C\"\n[[hosts.flows]]\nto = \"S\"\n\
+                           kind = \"constant\"\npacket_bytes = 1200\nrate_mbps = 1\n[[changes]]\n\
+                           between = [\"C\", \"S\"]\ntrace = \"dip.csv\"\n";
+
+/// The case slow-second of issue 37: records of 5G have seconds of 1 to 11 kb/s.
+#[test]
+fn a_second_of_almost_nothing_delays_what_comes_in_that_second_and_no_more() {
+    for (dip, changes) in [
+        ("5,0.001\n6,5\n", 2),
+        // Up and down within the packet that is being sent, and from a rate of one bit in a second.
+        ("5,0.001\n5.2,0.004\n5.4,0.002\n5.6,0.011\n5.8,0.001\n6,5\n", 6),
+    ] {
+        let folder = folder(&[("some.toml", SLOW_SECOND), ("dip.csv", &format!("at_s,rate_mbps\n{dip}"))]);
+        let result = simulated(&path(&folder, "some.toml"));
+        assert_eq!(result.scenario["changes"].as_array().expect("changes").len(), changes);
+        let datagrams = result.flows[0].datagrams.expect("they are datagrams");
+        let delay = datagrams.one_way_ms.expect("some came");
+        // 105 packets come in that second, and as many while they leave at 5 Mb/s within 0.24 s: 1.92 ms each, and of some
+        // 130 half a second on the average, among 2083.
+        assert!((30.0..42.0).contains(&delay.mean) && (950.0..1010.0).contains(&delay.max), "{delay:?}");
+        assert_eq!(datagrams.lost, 0);
+    }
+}
+
 #[test]
 fn both_habitats_follow_a_trace() {
     if !can_run() {

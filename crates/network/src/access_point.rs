@@ -125,19 +125,19 @@ impl<P: Clone> AccessPoint<P> {
     }
 
     /// Applies a change.
-    pub(crate) fn change(&mut self, what: &Changed) {
+    pub(crate) fn change(&mut self, now: Time, what: &Changed) {
         match (*what, &mut self.access) {
             (Changed::Path { rtt, rate, loss }, _) => {
                 let shared = rtt.filter(|_| !self.has_lanes).map(|rtt| (rtt / 2, rtt - rtt / 2));
                 let (there, back) = (shared.map(|(there, _)| there), shared.map(|(_, back)| back));
-                self.up.change(DirectionChange { rate, delay: there, loss });
-                self.down.change(DirectionChange { rate, delay: back, loss: None });
+                self.up.change(now, DirectionChange { rate, delay: there, loss });
+                self.down.change(now, DirectionChange { rate, delay: back, loss: None });
                 if let Some(rtt) = rtt.filter(|_| self.has_lanes) {
                     self.up.change_round_trip(rtt);
                     self.down.change_round_trip(rtt);
                 }
             }
-            (Changed::Wired { rate, delay }, Access::Wired(access)) => access.change(rate, delay),
+            (Changed::Wired { rate, delay }, Access::Wired(access)) => access.change(now, rate, delay),
             (Changed::Station { host, rate, mcs, frame_error_rate, snr_db }, Access::Wifi(medium)) => {
                 medium.change_station(host, rate, mcs, frame_error_rate, snr_db);
             }

@@ -1,10 +1,11 @@
 //! Changes of the network at given times: a link gets slower, a station moves away.
 //!
-//! A change comes before all other events of its moment. Anything begun by then ends as it began:
+//! A change comes before all other events of its moment. A wired link takes it up at once, also in the middle of a
+//! packet; on Wi-Fi a frame on the air ends as it began:
 //!
 //! | change | effect |
 //! | --- | --- |
-//! | a rate | the packet in transmission keeps its rate; waiting packets get the new one |
+//! | a rate | what is left of the packet in transmission goes at the new one, and so do waiting packets |
 //! | a delay | packets already sent keep their arrival times; after a shorter delay, later ones arrive right behind
 //! them |
 //! | a probability of loss | the loss of the packet in transmission is drawn at its end, with the new probability |

@@ -18,7 +18,7 @@
 //!
 //! The cost of a packet does not depend on other packets, nor on idle stations or links.
 //!
-//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF,
+//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired) with its `server`, `wired` (a wired last hop), [`wifi`] (DCF,
 //! aggregation), `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
 //! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
 //! `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
@@ -69,6 +69,7 @@ mod queue;
 pub mod random;
 mod routes;
 pub mod schedule;
+mod server;
 mod statistics;
 mod topology;
 mod turnaround;

@@ -1,7 +1,8 @@
-//! One direction of a wired link: a queue, a transmitter of constant rate, random loss, a delay.
+//! One direction of a wired link: a queue, a transmitter, random loss, a delay.
 //!
 //! 1. A packet with a loss before the queue is lost at once; it takes no room and no time.
-//! 2. Any other joins the queue, if there is room; the transmitter serves one packet at a time for size / rate.
+//! 2. Any other joins the queue, if there is room; the transmitter serves one packet at a time for size / rate. If the
+//!    rate changes meanwhile, it is integrated (`server`).
 //! 3. A packet with a loss after the queue is lost at the end of its transmission (a transmission error). The others
 //!    arrive after the delay.
 //!
@@ -24,6 +25,7 @@ use crate::host_path::Lanes;
 use crate::packet::{Departure, Packet};
 use crate::queue::{Discipline, Queue};
 use crate::random::{Streams, happens};
+use crate::server::Server;
 use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, QueueId};
 use crate::watch::{Log, Tap};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
@@ -90,7 +92,7 @@ impl<P> Link<P> {
             Discipline::Fifo if !changes => Service::Timetable(Timetable::new(config.queue.packets)),
             Discipline::Fifo | Discipline::FqCodel(_) | Discipline::Mac80211(_) => {
                 let queue = Queue::new(config.queue, streams, &format!("{name}/fq-codel"));
-                Service::Queue(Box::new(Transmitter::new(queue)))
+                Service::Queue(Box::new(Transmitter::new(queue, Server::new(config.rate))))
             }
         };
         Self {
@@ -124,13 +126,17 @@ impl<P> Link<P> {
         Self { underway: Underway::ByHost(Box::new(lanes)), ..self }
     }
 
-    /// Changes the link. The packet in transmission keeps its rate, and packets already sent keep their arrival times.
+    /// Changes the link. What is left of the packet in transmission goes at the new rate; packets already sent keep
+    /// their arrival times.
     ///
     /// # Panics
     /// If the link was made without changes, or has a delay per host.
-    pub(crate) fn change(&mut self, to: DirectionChange) {
-        assert!(matches!(self.service, Service::Queue(_)), "a timetable is not made anew");
-        self.rate = to.rate.unwrap_or(self.rate);
+    pub(crate) fn change(&mut self, now: Time, to: DirectionChange) {
+        let Service::Queue(transmitter) = &mut self.service else { panic!("a timetable is not made anew") };
+        if let Some(rate) = to.rate {
+            self.rate = rate;
+            transmitter.server.change(now, rate);
+        }
         self.loss = to.loss.unwrap_or(self.loss);
         self.last_transmission = (Bytes::ZERO, Span::ZERO);
         if let Some(new) = to.delay {
@@ -139,6 +145,7 @@ impl<P> Link<P> {
                 Underway::ByHost(_) => panic!("lanes have delays of their own"),
             }
         }
+        self.find_next();
     }
 
     /// Changes the round-trip time of hosts without their own.
@@ -238,7 +245,7 @@ impl<P> Link<P> {
         let arrival = self.underway.next_arrival();
         let sent = match &self.service {
             Service::Timetable(_) => self.notices.front().map(|notice| notice.at),
-            Service::Queue(transmitter) => transmitter.sent_at,
+            Service::Queue(transmitter) => transmitter.server.done_at(),
         };
         self.next_event = sent.map_or(arrival, |at| at.min(arrival));
     }
@@ -361,10 +368,10 @@ impl<P> Link<P> {
     /// Starts sending the next packet if the transmitter is free and there is one.
     fn serve(&mut self, now: Time) {
         let Service::Queue(transmitter) = &mut self.service else { return };
-        if transmitter.sent_at.is_none() && !transmitter.queue.is_empty() {
+        if transmitter.server.is_free() && !transmitter.queue.is_empty() {
             transmitter.busy.start(now);
             let size = transmitter.queue.head(now).1.size;
-            transmitter.sent_at = Some(now + self.rate.transmission_time(size));
+            transmitter.server.start(now, size);
         }
     }
 
@@ -477,19 +484,18 @@ impl Timetable {
 #[derive(Clone, Debug)]
 struct Transmitter<P> {
     queue: Queue<P>,
-    /// The departure of the packet in service.
-    sent_at: Option<Time>,
+    server: Server,
     busy: BusyTime,
     sent: Sent,
 }
 
 impl<P> Transmitter<P> {
-    fn new(queue: Queue<P>) -> Self {
-        Self { queue, sent_at: None, busy: BusyTime::default(), sent: Sent::default() }
+    fn new(queue: Queue<P>, server: Server) -> Self {
+        Self { queue, server, busy: BusyTime::default(), sent: Sent::default() }
     }
 
     fn finish(&mut self, now: Time) -> Packet<P> {
-        self.sent_at = None;
+        self.server.finish();
         self.busy.stop(now);
         let packet = self.queue.pop(now);
         self.sent = self.sent.and(packet.size);
@@ -690,7 +696,7 @@ mod tests {
             let config = DirectionConfig { queue: QueueConfig::fifo(limit), ..config(loss, LossAt::AfterQueue) };
             let mut fast = Link::new(&config, false, Streams::new(7), "link");
             let queue = Queue::new(config.queue, Streams::new(7), "");
-            let service = Service::Queue(Box::new(Transmitter::new(queue)));
+            let service = Service::Queue(Box::new(Transmitter::new(queue, Server::new(config.rate))));
             let mut plain = Link { service, ..Link::new(&config, false, Streams::new(7), "link") };
             let arrivals = |events: Vec<(Time, Option<u32>)>| -> Vec<_> {
                 events.into_iter().filter(|(_, arrived)| arrived.is_some()).collect()

@@ -114,8 +114,11 @@ impl<P: Clone> Links<P> {
     }
 
     /// Changes one direction of a link.
-    pub(crate) fn change(&mut self, link: usize, way: Way, to: DirectionChange) {
-        self.directions[2 * link + way as usize].link.change(to);
+    pub(crate) fn change(&mut self, now: Time, link: usize, way: Way, to: DirectionChange) {
+        let index = 2 * link + way as usize;
+        let link = &mut self.directions[index].link;
+        link.change(now, to);
+        self.schedule.set(index, link.next_event());
     }
 
     pub(crate) fn next_event(&self) -> Time {

@@ -340,8 +340,8 @@ impl<P: Clone> Network<P> {
             self.changes.pop_front();
             self.next_change = self.changes.front().map_or(Time::MAX, |next| next.at);
             match (&mut self.parts, change.what) {
-                (Parts::Links(parts), Changed::Link { link, way, to }) => parts.change(link, way, to),
-                (Parts::AccessPoint(parts), what) => parts.change(&what),
+                (Parts::Links(parts), Changed::Link { link, way, to }) => parts.change(change.at, link, way, to),
+                (Parts::AccessPoint(parts), what) => parts.change(change.at, &what),
                 (Parts::Links(_), what) => unreachable!("a checked network has what {what:?} is about"),
             }
         }

@@ -1,6 +1,6 @@
 //! The wired last hop: hosts share one link to an access router, and one link back.
 //!
-//! Algorithm: upwards, one transmitter of the access rate serves the hosts' own queues round robin, one packet each.
+//! Algorithm: upwards, one `server` of the access rate serves the hosts' own queues round robin, one packet each.
 //! Downwards, one drop-tail queue feeds a [`Link`] of the same rate. A broadcast goes up like any packet and comes back
 //! down once, for all hosts except its sender.
 //!
@@ -12,6 +12,7 @@ use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::Streams;
+use crate::server::Server;
 use crate::statistics::QueueId;
 use crate::watch::{Log, Tap};
 use lasthop_units::{Probability, Rate, Span, Time};
@@ -22,11 +23,12 @@ pub(crate) struct WiredAccess<P> {
     hosts: Vec<Queue<P>>,
     /// By host: whether to report its departures.
     reports: Vec<bool>,
-    rate: Rate,
     delay: Span,
     /// Hosts with packets, in round-robin order, without the one in service.
     turns: VecDeque<usize>,
-    in_service: Option<(usize, Time)>,
+    server: Server,
+    /// Whose packet the server sends, while it does.
+    served: usize,
     underway: VecDeque<(Time, Packet<P>)>,
     busy: BusyTime,
     down: Link<P>,
@@ -41,21 +43,23 @@ impl<P: Clone> WiredAccess<P> {
         Self {
             hosts: hosts.iter().map(host).collect(),
             reports: vec![false; hosts.len()],
-            rate,
             delay,
             turns: VecDeque::with_capacity(hosts.len()),
-            in_service: None,
+            server: Server::new(rate),
+            served: 0,
             underway: VecDeque::new(),
             busy: BusyTime::default(),
             down: Link::new(&down, changes, streams, "wired/down"),
         }
     }
 
-    /// Changes both directions; the packets in transmission keep their rate.
-    pub(crate) fn change(&mut self, rate: Option<Rate>, delay: Option<Span>) {
-        self.rate = rate.unwrap_or(self.rate);
+    /// Changes both directions; see [`Link::change`].
+    pub(crate) fn change(&mut self, now: Time, rate: Option<Rate>, delay: Option<Span>) {
+        if let Some(rate) = rate {
+            self.server.change(now, rate);
+        }
         self.delay = delay.unwrap_or(self.delay);
-        self.down.change(DirectionChange { rate, delay, loss: None });
+        self.down.change(now, DirectionChange { rate, delay, loss: None });
     }
 
     /// Tells all losses from now on.
@@ -137,15 +141,16 @@ impl<P: Clone> WiredAccess<P> {
 
     fn next_up(&self) -> Time {
         let arrival = self.underway.front().map_or(Time::MAX, |(at, _)| *at);
-        self.in_service.map_or(Time::MAX, |(_, at)| at).min(arrival)
+        self.server.done_at().unwrap_or(Time::MAX).min(arrival)
     }
 
     fn step_up(&mut self, now: Time, outcome: &mut Outcome<'_, P>) -> Option<Packet<P>> {
         if self.underway.front().is_some_and(|(at, _)| *at == now) {
             return self.underway.pop_front().map(|(_, packet)| packet);
         }
-        let (host, _) = self.in_service.take().expect("an uplink without arrivals steps when a packet has been sent");
+        self.server.finish();
         self.busy.stop(now);
+        let host = self.served;
         let packet = self.hosts[host].pop(now);
         if self.reports[host] {
             outcome.departed.push(packet.departure());
@@ -161,11 +166,12 @@ impl<P: Clone> WiredAccess<P> {
     }
 
     fn serve(&mut self, now: Time) {
-        if self.in_service.is_none()
+        if self.server.is_free()
             && let Some(host) = self.turns.pop_front()
         {
             self.busy.start(now);
-            self.in_service = Some((host, now + self.rate.transmission_time(self.hosts[host].head(now).1.size)));
+            self.served = host;
+            self.server.start(now, self.hosts[host].head(now).1.size);
         }
     }
 }

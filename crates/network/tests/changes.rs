@@ -1,4 +1,4 @@
-//! Networks that change: what is under way ends as it began, what comes later finds the new.
+//! Networks that change: a wired link takes a change up at once, a frame on the air ends as it began.
 
 mod common;
 
@@ -55,11 +55,14 @@ fn arrivals(config: &Config, packets: u32) -> Vec<f64> {
 }
 
 #[test]
-fn what_is_being_sent_ends_at_the_rate_that_it_began_with() {
-    // The second packet is being sent at 1500 us, until 2000; the third takes 2 ms at 4 Mb/s, from 2000 to 4000; half a
-    // millisecond at 16 Mb/s is the fourth's, for at 3000 the third is being sent.
+fn what_is_left_of_a_packet_goes_at_the_new_rate() {
+    // Half of the second packet has been sent at 1500 us: the rest takes 1 ms at 4 Mb/s, until 2500. A quarter of the third
+    // has been sent at 3000; the rest takes 375 us at 16 Mb/s, and the fourth 500.
     let changes = vec![link(1500, rate(4.0)), link(3000, rate(16.0))];
-    assert_eq!(arrivals(&one_link(changes), 4), [11_000.0, 12_000.0, 14_000.0, 14_500.0]);
+    assert_eq!(arrivals(&one_link(changes), 4), [11_000.0, 12_500.0, 13_375.0, 13_875.0]);
+    // Several changes within one packet: 200 bytes at 8 Mb/s, 1 in a millisecond at 8 kb/s, 799 at 16 Mb/s.
+    let changes = vec![link(200, rate(0.008)), link(1200, rate(16.0))];
+    assert_eq!(arrivals(&one_link(changes), 2), [11_599.5, 12_099.5]);
 }
 
 #[test]
@@ -72,8 +75,9 @@ fn a_change_comes_before_all_else_of_its_moment() {
 
 #[test]
 fn changes_of_one_moment_happen_in_the_order_of_the_configuration() {
+    // At 100 us 900 bytes are left, at 500 us 100: 200 us at 4 Mb/s.
     let changes = vec![link(500, rate(2.0)), link(100, rate(16.0)), link(500, rate(4.0))];
-    assert_eq!(arrivals(&one_link(changes), 2), [11_000.0, 13_000.0]);
+    assert_eq!(arrivals(&one_link(changes), 2), [10_700.0, 12_700.0]);
 }
 
 #[test]
@@ -156,6 +160,24 @@ fn a_wired_access_changes_both_ways() {
     let received: Vec<_> = run(&mut network, us(200_000)).iter().map(|delivery| delivery.at).collect();
     // 1 ms and 5 ms of access, 1 ms and 50 ms of path, in either order.
     assert_eq!(received, [us(57_200), us(57_200)]);
+}
+
+#[test]
+fn path_and_wired_access_take_up_a_rate_in_the_middle_of_a_packet() {
+    let received = |from, to, what, at| {
+        let mut network = Network::new(&wired(None, what, at), 1).unwrap();
+        network.offer(us(0), packet(from, to, 1500, ())).unwrap();
+        run(&mut network, us(200_000))[0].at
+    };
+    // On the path from 12 to 1012 us; from 512 on half of it is left, for 1 ms at 6 Mb/s.
+    let path = |mbps| Changed::Path { rtt: None, rate: Some(Rate::from_mbps(mbps)), loss: None };
+    assert_eq!(received(0, 2, path(6.0), 512), us(1512 + 50_000));
+    // The other way the path is first, from 0 to 1000 us.
+    assert_eq!(received(2, 0, path(6.0), 500), us(1500 + 50_000 + 12));
+    // On the access from 0 to 12 us; half of it takes 6 ms at 1 Mb/s. Then 1 ms and 50 ms of path.
+    let access = |mbps| Changed::Wired { rate: Some(Rate::from_mbps(mbps)), delay: None };
+    assert_eq!(received(0, 2, access(1.0), 6), us(6 + 6000 + 51_000));
+    assert_eq!(received(2, 0, access(1.0), 51_006), us(51_006 + 6000));
 }
 
 fn station(at_us: u64, host: usize, mbps: Option<f64>, errors: Option<f64>) -> Change {
