@@ -5,7 +5,7 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-wifi test-cdg lint bench soak fuzz wheels packages test-packages supply-chain docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz wheels packages test-packages supply-chain docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ setup: ## install the system packages that are missing (apt-get, as root or with
 build: setup ## build the lasthop command (target/release/lasthop)
 	$(CARGO) build --release --locked --package lasthop-cli
 
-demo: build ## ten hosts upload through one access point: without control, with the papers' rule, the best fixed bound, and policy lasthop (3 minutes as root, else seconds)
+demo: build ## ten hosts upload through one access point: without control, with the papers' rule, the best fixed bound, and policy lasthop (once built 3 minutes as root, else seconds)
 	@scripts/demo $(LASTHOP) $(OUT)/demo
 
 test: setup ## every test; those of the kernel and the laboratory need root
@@ -35,6 +35,9 @@ test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian'
 
 test-cdg: setup ## Linux's own CDG beside cdg-linux through one bottleneck, under Debian's 6.12 in an emulated machine (as test-kernels, and iperf3)
 	@scripts/test-cdg $(OUT)/kernels
+
+results: $(if $(NAME)$(ALL),build) ## fill the tables of README.md and docs from docs/results/data (seconds); NAME=office runs its command again, ALL=1 every one (hours; as root also those on kernel hosts)
+	@LASTHOP=$(abspath $(LASTHOP)) scripts/results $(if $(ALL),--all,$(NAME))
 
 bench: build ## speed of the simulator, overhead in the kernel and of the agent: the figures of docs/results/costs.md (some minutes; root for the latter two)
 	$(CARGO) bench --locked --package lasthop-sim --bench speed
