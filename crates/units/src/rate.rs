@@ -162,10 +162,23 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// For people: three digits. [`Rate::as_mbps`] is exact.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} Mb/s", self.as_mbps())
+        match self.0 {
+            1..1_000 => write!(f, "{} bit/s", self.0),
+            0..999_500_000 => write!(f, "{} Mb/s", digits(self.as_mbps(), 3)),
+            _ => write!(f, "{} Gb/s", digits(self.as_mbps() / 1e3, 3)),
+        }
     }
+}
+
+/// A number rounded to so many digits, of which none before the point is lost, without zeros at its end.
+pub(crate) fn digits(number: f64, digits: i32) -> String {
+    let before = if number == 0.0 { 1 } else { number.abs().log10().floor() as i32 + 1 };
+    let decimals = (digits - before).max(0) as usize;
+    let said = format!("{number:.decimals$}");
+    if decimals == 0 { said } else { said.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
 #[cfg(test)]
@@ -175,6 +188,16 @@ mod tests {
     #[test]
     fn a_full_frame_at_a_gigabit_takes_twelve_microseconds() {
         assert_eq!(Rate::from_mbps(1000.0).transmission_time(Bytes::new(1500)), Span::from_micros(12));
+    }
+
+    #[test]
+    fn a_rate_prints_with_three_digits() {
+        let said = |bps| Rate::from_bps(bps).to_string();
+        assert_eq!(["0 Mb/s", "3 bit/s", "0.032 Mb/s"], [0, 3, 32_000].map(said).each_ref().map(String::as_str));
+        assert_eq!(["4.74 Mb/s", "6 Mb/s"], [4_740_179, 6_000_000].map(said).each_ref().map(String::as_str));
+        assert_eq!(["24.7 Mb/s", "100 Mb/s"], [24_700_001, 99_999_999].map(said).each_ref().map(String::as_str));
+        assert_eq!(["1 Gb/s", "1.23 Gb/s"], [999_999_999, 1_234_567_890].map(said).each_ref().map(String::as_str));
+        assert_eq!(said(10_000_000_000), "10 Gb/s");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Points in time and the spans between them.
 
+use crate::rate::digits;
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
@@ -250,14 +251,16 @@ impl fmt::Display for Time {
     }
 }
 
+/// For people: four digits, and whole seconds. [`Span::as_nanos`] is exact.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0..10_000 => write!(f, "{} ns", self.0),
-            10_000..10_000_000 => write!(f, "{} us", self.0 as f64 / 1e3),
-            10_000_000..10_000_000_000 => write!(f, "{} ms", self.0 as f64 / 1e6),
-            _ => write!(f, "{} s", self.0 as f64 / 1e9),
-        }
+        let (per_unit, unit) = match self.0 {
+            0..10_000 => (1.0, "ns"),
+            10_000..10_000_000 => (1e3, "us"),
+            10_000_000..10_000_000_000 => (1e6, "ms"),
+            _ => (1e9, "s"),
+        };
+        write!(f, "{} {unit}", digits(self.0 as f64 / per_unit, 4))
     }
 }
 
@@ -280,6 +283,8 @@ mod tests {
         assert_eq!(Span::from_micros(28).to_string(), "28 us");
         assert_eq!(Span::from_millis(256).to_string(), "256 ms");
         assert_eq!(Span::from_secs(60).to_string(), "60 s");
+        assert_eq!(Span::from_nanos(271_338_421).to_string(), "271.3 ms");
+        assert_eq!(Span::from_millis(1500).to_string(), "1500 ms");
     }
 
     #[test]
