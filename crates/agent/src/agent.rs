@@ -7,7 +7,7 @@ use crate::clock;
 use crate::config::{Config, Mode};
 use crate::error::{Doing, Error, Result};
 use crate::hearing::Hearing;
-use crate::host_tcp::{HostTcp, Loaded, Loader, SocketSample, StateChange, flow_sample};
+use crate::host_tcp::{HostTcp, Left, Loaded, Loader, SocketSample, StateChange, flow_sample};
 use crate::interface::Interface;
 use crate::last_link::{LastLink, flow_sight};
 use crate::log_limit::LogLimit;
@@ -18,6 +18,7 @@ use crate::recorder::Recorder;
 use crate::room::make_room;
 use crate::rules::RuleStatus;
 use crate::status::{self, StatusSocket};
+use crate::ungoverned::{self, Ungoverned};
 use crate::watch::{Meter, WatchSocket};
 use crate::wifi::Wifi;
 use lasthop_lastlink::FlowSight;
@@ -28,14 +29,14 @@ use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, Poli
 use lasthop_units::{Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::{info, warn};
 
 /// New connections are taken over as they are made. Later walks find those whose route has moved to or from the
-/// interface.
+/// interface. Where a connection is seen that can be taken over, the next one comes at once.
 const ADOPT_AGAIN: Span = Span::from_secs(10);
 
 /// The agent between two events.
@@ -76,6 +77,14 @@ pub(crate) struct Agent<'a> {
     trouble_log: LogLimit,
     interface_log: LogLimit,
     room_log: LogLimit,
+    harm_log: LogLimit,
+    /// The kind of harm that was said.
+    harm: Option<&'static str>,
+    escape_log: LogLimit,
+    /// Why, and with which congestion control, connections that were said escape.
+    escapes: BTreeSet<(String, String)>,
+    /// Since when some connection can be taken over and has not been.
+    waits_since: Option<Time>,
 }
 
 /// What was observed at a tick.
@@ -99,11 +108,13 @@ struct Glance {
     peers: u32,
     terminals: u32,
     enabled_at: Option<Time>,
-    reason: Option<String>,
+    /// In words, and its kind.
+    reason: Option<(String, &'static str)>,
     bounds: Vec<Bound>,
-    /// How the policy describes this host.
-    state: PolicyState,
+    /// How the policy describes this host; `None`: it does not, or nothing is controlled.
+    state: Option<PolicyState>,
     rules: Vec<RuleStatus>,
+    ungoverned: Vec<Ungoverned>,
 }
 
 impl<'a> Agent<'a> {
@@ -156,6 +167,11 @@ impl<'a> Agent<'a> {
             trouble_log: LogLimit::each_minute(),
             interface_log: LogLimit::each_minute(),
             room_log: LogLimit::new(1, Span::MAX),
+            harm_log: LogLimit::each_minute(),
+            harm: None,
+            escape_log: LogLimit::new(4, Span::from_secs(60)),
+            escapes: BTreeSet::new(),
+            waits_since: None,
         };
         agent.adopt()?;
         let now = clock::monotonic();
@@ -179,7 +195,8 @@ impl<'a> Agent<'a> {
     fn follow(&mut self, now: Time) -> Result<()> {
         let Some(tcp) = &mut self.tcp else { return Ok(()) };
         let others = tcp.refresh().doing("cannot look for the cgroups of the configuration")?;
-        if others || now >= self.adopt_again_at { self.adopt() } else { Ok(()) }
+        let may = self.glance.ungoverned.iter().any(|left| left.why == ungoverned::word(Left::Yet));
+        if others || may || now >= self.adopt_again_at { self.adopt() } else { Ok(()) }
     }
 
     fn say_ready(&mut self) {
@@ -325,7 +342,9 @@ impl<'a> Agent<'a> {
         self.glance = Glance::default();
         let (until, left_out) = self.apply(now, &sockets, &mut turn)?;
         self.log(now, &sockets, &turn);
+        self.log_harm(now, &turn, &peers);
         self.glance = self.glance_at(&sockets, asleep, &left_out, &turn, &peers);
+        self.log_escapes(now);
         if let Some(metrics) = &mut self.metrics {
             metrics.on_flows(sockets.iter().zip(turn.flows.iter().map(|flow| flow.seen.busy)), asleep);
         }

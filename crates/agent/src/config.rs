@@ -44,6 +44,9 @@ keys! {
         excluded_cgroups: Vec<PathBuf> = texts().map(|paths| paths.into_iter().map(PathBuf::from).collect()), Preset::none();
         /// Congestion controls whose sockets are left alone.
         leave: Vec<String> = texts(), Preset::none();
+        /// Take over also connections whose application has chosen a congestion control for itself. `false`: unless that is CUBIC
+        /// or this machine's default, they escape control and are counted.
+        take_chosen: bool = flag(), false;
         /// Where to write JSON lines; `-` is the standard output.
         record: Option<PathBuf> = path(), Absent;
         /// A record in a file is set aside as FILE.1 before it grows beyond this, in MiB.

@@ -5,6 +5,7 @@ use crate::clock::{self, Suspension};
 use crate::config::Config;
 use crate::error::{Doing, Result};
 use crate::host_tcp::Loader;
+use crate::interface::Interface;
 use crate::notify::Notify;
 use crate::privilege;
 use crate::record::Totals;
@@ -15,7 +16,7 @@ use nix::sys::time::TimeSpec;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Time between two checks of the interface.
 const REFRESH: Span = Span::from_secs(2);
@@ -75,6 +76,9 @@ pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>
 /// not be restored. A failed wait also stops the agent in order.
 pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
     config.validate()?;
+    if orders.notify.is_heard() && !wait_for_route(config, orders) {
+        return Ok(Totals::default());
+    }
     let mut agent = Agent::start(config, orders.status, loader)?;
     if orders.least_privilege {
         privilege::drop_the_rest(config)?;
@@ -141,6 +145,28 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
     }
     let totals = agent.stop()?;
     waited.map(|()| totals)
+}
+
+/// Under a service manager, which would start it again and again, an agent waits for the default route that names its
+/// interface. Returns whether there is one; `false`: it is to stop.
+fn wait_for_route(config: &Config, orders: &Orders<'_>) -> bool {
+    let has_route = || config.interface.is_some() || Interface::find(None).is_some();
+    if has_route() {
+        return true;
+    }
+    warn!(
+        "there is no default route yet: waiting for one; `interface` in the configuration names the interface instead"
+    );
+    orders.notify.ready("waiting for a default route");
+    while !orders.stop.load(Ordering::Relaxed) {
+        if has_route() {
+            return true;
+        }
+        orders.notify.alive();
+        std::thread::sleep(Duration::from_nanos(LONGEST_WAIT.as_nanos()));
+    }
+    orders.notify.stopping();
+    false
 }
 
 /// The tick after the one due at `due` and taken at `now`: the next on the grid. If that is past, a whole tick from

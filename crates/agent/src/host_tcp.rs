@@ -13,7 +13,7 @@ use lasthop_units::Span;
 use std::sync::Arc;
 
 pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
-pub use lasthop_kernel::{CongestionState, SocketSample, StateChange, TooManyCgroups};
+pub use lasthop_kernel::{CongestionState, Left, SocketSample, StateChange, TooManyCgroups};
 
 /// Observes and controls a host's TCP. Dropping it undoes every remaining change.
 pub trait HostTcp {
@@ -120,6 +120,7 @@ pub(crate) fn flow_sample(sample: &SocketSample, rules: &[RuleConfig]) -> FlowSa
         received: sample.received,
         receive_rtt: sample.receive_rtt,
         controllable: sample.controlled,
+        left_alone: rules::left_by(rules, sample).is_some() || sample.left.is_some_and(|left| left != Left::Yet),
         limit: rules::limit(rules, sample),
     }
 }

@@ -198,6 +198,7 @@ fn options(
         only_cgroup: config.cgroup.clone(),
         excluded_cgroups: config.excluded_cgroups.clone(),
         leave: config.leave.clone(),
+        take_chosen: config.take_chosen,
         asleep: ASLEEP,
         ..Options::new(interface.index, mode)?
     })

@@ -66,6 +66,7 @@ mod config;
 mod error;
 mod event_loop;
 mod exposition;
+mod gain;
 mod group;
 mod hearing;
 pub mod host_tcp;
@@ -91,6 +92,7 @@ mod rules;
 mod soak;
 mod sockets;
 pub mod status;
+mod ungoverned;
 pub mod watch;
 mod wifi;
 
@@ -105,6 +107,7 @@ pub use notify::Notify;
 pub use record::Totals as ExitSummary;
 pub use rules::{RuleStatus, describe_rules};
 pub use sockets::GROUP;
+pub use ungoverned::Ungoverned;
 pub use wifi::{Bssid, WifiLink};
 
 use error::Doing as _;

@@ -11,10 +11,12 @@
 use crate::clock;
 use crate::config::Config;
 use crate::exposition::Exposition;
+use crate::gain::Gain;
 use crate::host_tcp::SocketSample;
 use crate::kernel_tcp::ASLEEP;
 use crate::record::{Beacons, Totals};
 use crate::status::Status;
+use crate::ungoverned::Ungoverned;
 use lasthop_units::Span;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -211,6 +213,8 @@ fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result
         "",
         status.control_since_s.is_some(),
     )?;
+    let kind = status.reason_kind.as_deref().unwrap_or("none");
+    to.info("decision", "Why the first sending connection is limited or not, in one word", &[("kind", kind)])?;
     to.gauge("peers", "Other agents heard", "", status.peers)?;
     to.gauge("terminals", "Hosts with data to send, including this one if it has", "", status.terminals)?;
     let idle = status.connections.saturating_sub(status.busy);
@@ -226,23 +230,88 @@ fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result
         "",
         status.bounded,
     )?;
+    let not_governed = |escapes| {
+        let count =
+            |word: &str| status.ungoverned.iter().find(|left| left.why == word).map_or(0, |left| left.connections);
+        Ungoverned::words(escapes).map(move |word| (word, count(word)))
+    };
+    to.gauges(
+        "escaped_connections",
+        "Connections that are to be controlled and are not, by why, without idle ones",
+        "why",
+        not_governed(true),
+    )?;
+    to.gauges(
+        "left_connections",
+        "Connections that the configuration leaves alone, by why, without idle ones",
+        "why",
+        not_governed(false),
+    )?;
     to.gauge(
         "common_rate",
         "Fair sending rate of each host, payload; no value: not controlled",
         PER_SECOND,
         status.common_rate_mbps.map(bytes_per_second),
     )?;
+    let Gain { delivered_mbps, free_mbps, gain_ratio, group_delivered_mbps, group_free_mbps, .. } = status.gain;
+    let Gain { group_gain_ratio, round_trip_ms, free_round_trip_ms, .. } = status.gain;
+    let known = |mbps: Option<f64>| mbps.map(bytes_per_second);
+    let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     to.gauge(
         "delivered",
-        "This host's goodput, payload, in mode control; no value: unknown, or nothing is sent",
+        "This host's goodput, payload sent and received, in mode control; no value: unknown",
         PER_SECOND,
-        status.delivered_mbps.map(bytes_per_second),
+        known(delivered_mbps),
     )?;
     to.gauge(
         "free",
-        "This host's goodput while uncontrolled and congested; no value: unknown as yet",
+        "This host's goodput while free, before the limits that hold now; no value: unknown, or nothing is limited",
         PER_SECOND,
-        status.free_mbps.map(bytes_per_second),
+        known(free_mbps),
+    )?;
+    to.gauge(
+        "gain",
+        "This host's goodput now over its goodput while free; no value: they do not compare",
+        "ratio",
+        gain_ratio,
+    )?;
+    to.gauge(
+        "group_delivered",
+        "Goodput of all hosts behind the access point that say so, together; no value: unknown",
+        PER_SECOND,
+        known(group_delivered_mbps),
+    )?;
+    to.gauge(
+        "group_free",
+        "The same while free, before the limits that hold now; no value: unknown, or nothing is limited",
+        PER_SECOND,
+        known(group_free_mbps),
+    )?;
+    to.gauge(
+        "group_gain",
+        "Goodput of all hosts now over their goodput while free; no value: they do not compare",
+        "ratio",
+        group_gain_ratio,
+    )?;
+    to.gauge(
+        "round_trip",
+        "Mean round trip of this host's bulk connections; no value: unknown",
+        "seconds",
+        seconds(round_trip_ms),
+    )?;
+    to.gauge(
+        "free_round_trip",
+        "The same while free, before the limits that hold now; no value: unknown, or nothing is limited",
+        "seconds",
+        seconds(free_round_trip_ms),
+    )?;
+    let harmed = |kind| u32::from(status.harmed_by.as_deref() == Some(kind));
+    to.gauges(
+        "harmed",
+        "1: the policy has found that control does not help, by cause: all hosts get less, something unlimited fills the queue, or \
+         most other hosts have found so",
+        "cause",
+        lasthop_policy::Harm::KINDS.map(|kind| (kind, harmed(kind))),
     )?;
     to.gauge("least_window_limit", "Least upper limit of a window; no value: there is none", "segments", of(0))?;
     to.gauge("largest_window_limit", "Largest upper limit of a window; no value: there is none", "segments", of(1))?;
@@ -362,11 +431,17 @@ impl Writer<'_> {
         value.map_or(Ok(()), |value| ConstGauge::new(value).encode(encoder))
     }
 
-    fn gauges<const N: usize>(&mut self, name: &str, help: &str, label: &str, values: [(&str, u32); N]) -> fmt::Result {
+    fn gauges<'w>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'w str, u32)>,
+    ) -> fmt::Result {
         let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
         values
-            .iter()
-            .try_for_each(|(word, value)| ConstGauge::new(*value).encode(encoder.encode_family(&[(label, *word)])?))
+            .into_iter()
+            .try_for_each(|(word, value)| ConstGauge::new(value).encode(encoder.encode_family(&[(label, word)])?))
     }
 
     fn counter(&mut self, name: &str, help: &str, unit: &str, value: impl Into<Value>) -> fmt::Result {

@@ -3,6 +3,7 @@
 //! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. The module `recorder` writes the lines.
 
 use crate::config::Mode;
+pub use crate::gain::Gain;
 use crate::wifi::WifiLink;
 use lasthop_lastlink::Source;
 use lasthop_laws::bound::Bound;
@@ -125,18 +126,25 @@ pub struct Tick {
 }
 
 /// The policy's view of this host.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicyState {
     /// The fair sending rate per host, payload; `None`: this host is not controlled.
     pub common_rate_mbps: Option<f64>,
-    /// This host's goodput, payload; `None`: the policy does not report it.
-    pub delivered_mbps: Option<f64>,
+    /// What control changes.
+    #[serde(flatten)]
+    pub gain: Gain,
     /// RTT − lowest RTT, averaged over its busy connections; `None`: none is busy.
     pub excess_us: Option<u64>,
-    /// It has left control on purpose, to measure the goodput without it, or because control cost more than it gained.
+    /// It has left control on purpose, because control did not help.
     pub free: bool,
-    /// It judges that control costs more than it gains.
+    /// It has found that control does not help.
     pub harmed: bool,
+    /// What it has found: "goodput", "queue" or "peers"; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harmed_by: Option<String>,
+    /// The same in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harm: Option<String>,
 }
 
 /// One connection at a tick.
@@ -152,6 +160,9 @@ pub struct FlowRecord {
     pub congestion_control: String,
     /// Whether that is ours.
     pub controlled: bool,
+    /// Why it is not: a word of [`crate::Ungoverned::why`]; `None`: it is, or the mode controls nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
     /// Smoothed RTT.
     pub srtt_us: Option<u64>,
     /// Lowest RTT.
@@ -364,13 +375,15 @@ pub struct Enabled {
 
 impl From<lasthop_policy::PolicyState> for PolicyState {
     fn from(state: lasthop_policy::PolicyState) -> Self {
-        let lasthop_policy::PolicyState { common_rate, delivered, excess, released, harmed, .. } = state;
+        let lasthop_policy::PolicyState { common_rate, gain, excess, released, harmed } = state;
         Self {
             common_rate_mbps: common_rate.map(Rate::as_mbps),
-            delivered_mbps: delivered.map(Rate::as_mbps),
+            gain: gain.into(),
             excess_us: excess.map(Span::as_micros),
             free: released,
-            harmed,
+            harmed: harmed.is_some(),
+            harmed_by: harmed.map(|harm| harm.kind().to_owned()),
+            harm: harmed.map(|harm| harm.to_string()),
         }
     }
 }

@@ -47,6 +47,7 @@ impl Scripted {
             interface_index: 1,
             congestion_control: "lasthop".into(),
             controlled: true,
+            left: None,
             cwnd_segments: 100,
             ssthresh_segments: None,
             srtt: Some(srtt),

@@ -6,9 +6,11 @@
 
 use crate::config::Mode;
 use crate::error::{Doing, Error, Result};
+use crate::gain::Gain;
 use crate::only_one::make_folder;
 use crate::record::ProgramTotals;
 use crate::rules::RuleStatus;
+use crate::ungoverned::Ungoverned;
 use lasthop_policy::PolicyName;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, socket};
@@ -76,6 +78,10 @@ pub struct Status {
     pub control_since_s: Option<f64>,
     /// The policy's reason for the first sending connection; `None`: none is sending.
     pub reason: Option<String>,
+    /// The kind of that reason in one word, such as "not-full", "waits" or "free"; "ungoverned": no connection that is sending
+    /// is under control.
+    #[serde(default)]
+    pub reason_kind: Option<String>,
     /// The fair sending rate per host, payload, if the policy has one; `None`: not controlled.
     pub common_rate_mbps: Option<f64>,
     /// Connections with a limit; in mode advise, those that would have one.
@@ -84,13 +90,21 @@ pub struct Status {
     pub window_segments: Option<[u32; 2]>,
     /// The least and the largest of their pacing limits, in Mb/s.
     pub pacing_mbps: Option<[f64; 2]>,
-    /// This host's goodput, payload, in mode control; `None`: unknown, or nothing is sent.
-    pub delivered_mbps: Option<f64>,
-    /// This host's goodput, payload, while uncontrolled and congested; `None`: unknown as yet.
-    pub free_mbps: Option<f64>,
+    /// What control changes.
+    #[serde(flatten)]
+    pub gain: Gain,
+    /// What the policy has found against control: "goodput", "queue" or "peers"; `None`: nothing.
+    #[serde(default)]
+    pub harmed_by: Option<String>,
+    /// The same in words.
+    #[serde(default)]
+    pub harm: Option<String>,
     /// The rules of the configuration, and how many connections each decides about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleStatus>,
+    /// Connections that are not under control, by why, in mode control.
+    #[serde(default)]
+    pub ungoverned: Vec<Ungoverned>,
     /// The program of the policy `external`; `None`: another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramStatus>,
@@ -118,12 +132,6 @@ impl Status {
             (None, Some(group)) => format!("no access point now (its group is still {group})"),
             (None, None) => "an access point not known yet".to_owned(),
         }
-    }
-
-    /// Goodput under control over goodput without; `None`: not under control, or one of the two is unknown.
-    pub fn gain_ratio(&self) -> Option<f64> {
-        self.control_since_s?;
-        Some(self.delivered_mbps? / self.free_mbps?)
     }
 
     fn control(&self) -> String {
@@ -168,19 +176,6 @@ impl Status {
         let Self { bounded, connections, .. } = self;
         format!("{rate}; {bounded} of {connections} connections{asleep} {would}bounded{windows}{paces}{left_out}")
     }
-
-    fn gain(&self) -> String {
-        let now = self.delivered_mbps.map(|now| format!("{now:.2} Mb/s now"));
-        let free = self.free_mbps.map(|free| format!("{free:.2} Mb/s while free"));
-        match (self.gain_ratio(), now, free) {
-            (Some(gain), Some(now), Some(free)) => format!("{now}, {free}: {:+.0} %", 100.0 * (gain - 1.0)),
-            (_, None, None) => "not known yet".to_owned(),
-            (_, now, free) => {
-                let known: Vec<_> = now.into_iter().chain(free).collect();
-                format!("not known yet; {}", known.join(", "))
-            }
-        }
-    }
 }
 
 /// A duration in words.
@@ -203,10 +198,26 @@ impl fmt::Display for Status {
         let place = self.place();
         writeln!(f, "{interface}: mode {mode}, policy {policy}, behind {place} (process {pid}, version {version})")?;
         let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        writeln!(f, "  peers    {peers} heard; {} of them with something to send", terminals.saturating_sub(1))?;
+        match peers {
+            // The agent cannot tell these apart.
+            0 => writeln!(
+                f,
+                "  peers    0 heard: alone here, or a firewall or the access point keeps their beacons away"
+            )?,
+            _ => {
+                writeln!(f, "  peers    {peers} heard; {} of them with something to send", terminals.saturating_sub(1))?
+            }
+        }
         writeln!(f, "  control  {}", self.control())?;
         writeln!(f, "  rate     {}", self.rate())?;
-        write!(f, "  gain     {}", self.gain())?;
+        writeln!(f, "  gain     {}", self.gain)?;
+        write!(f, "  delay    {}", self.gain.delay())?;
+        if let Some(harm) = &self.harm {
+            write!(f, "\n  harm     {harm}")?;
+        }
+        for left in &self.ungoverned {
+            write!(f, "\n  {:<8} {left}", if left.escapes { "escaped" } else { "left" })?;
+        }
         for RuleStatus { number, rule, connections } in &self.rules {
             write!(f, "\n  rule {number:<3} {rule}; {}", plural(*connections, "connection"))?;
         }
@@ -388,24 +399,38 @@ mod tests {
             busy: 2,
             control_since_s: Some(125.4),
             reason: Some("all agree".to_owned()),
+            reason_kind: Some("common-rate".to_owned()),
             common_rate_mbps: Some(2.1),
             bounded: 2,
             window_segments: Some([4, 12]),
             pacing_mbps: Some([1.0, 1.0]),
-            delivered_mbps: Some(2.4),
-            free_mbps: Some(2.0),
+            gain: Gain {
+                delivered_mbps: Some(4.95),
+                free_mbps: Some(5.5),
+                gain_ratio: Some(0.9),
+                group_delivered_mbps: Some(24.7),
+                group_free_mbps: Some(28.3),
+                group_gain_ratio: Some(24.7 / 28.3),
+                round_trip_ms: Some(34.0),
+                free_round_trip_ms: Some(370.4),
+                gain_unknown: None,
+            },
+            harmed_by: None,
+            harm: None,
             rules: Vec::new(),
+            ungoverned: Vec::new(),
             program: None,
         }
     }
 
     #[test]
-    fn a_status_is_five_lines() {
+    fn a_status_is_six_lines() {
         let expected = "wlan0: mode control, policy lasthop, behind gateway 192.168.1.1 (process 77, version 1.2.3)
   peers    3 heard; 3 of them with something to send
   control  on, since 2 min 5 s: all agree
   rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s
-  gain     2.40 Mb/s now, 2.00 Mb/s while free: +20 %";
+  gain     this host 4.95 Mb/s now, 5.5 Mb/s while free: -10 %; all hosts 24.7 Mb/s now, 28.3 Mb/s while free: -13 %
+  delay    round trip 34 ms now, 370 ms while free";
         assert_eq!(status().to_string(), expected);
     }
 
@@ -437,10 +462,26 @@ mod tests {
     }
 
     #[test]
-    fn the_program_of_the_policy_has_a_sixth() {
+    fn what_escapes_and_what_is_left_alone_has_a_line_with_the_reason() {
+        let left = |why: &str, escapes, controls: &[&str], connections| Ungoverned {
+            why: why.to_owned(),
+            escapes,
+            congestion_controls: controls.iter().map(|control| (*control).to_owned()).collect(),
+            connections,
+            busy: 1,
+        };
+        let ungoverned = vec![left("leave", false, &["reno"], 2), left("chosen", true, &["bbr", "dctcp"], 1)];
+        let status = Status { ungoverned, ..status() }.to_string();
+        let expected = "\n  left     2 connections, 1 of them sending: `leave` names reno\n  escaped  1 connection, 1 of them sending: \
+                        its application, or a BPF program, has chosen bbr, dctcp";
+        assert!(status.ends_with(expected), "{status}");
+    }
+
+    #[test]
+    fn the_program_of_the_policy_has_one_more() {
         let totals = ProgramTotals { decisions: 120, late: 2, failures: 1, starts: 2 };
         let program = |trouble: Option<&str>| Some(ProgramStatus { trouble: trouble.map(str::to_owned), totals });
-        let last = |program| Status { program, ..status() }.to_string().lines().nth(5).map(str::to_owned);
+        let last = |program| Status { program, ..status() }.to_string().lines().nth(6).map(str::to_owned);
         let counts = "(120 decisions, late 2 times, failed 1 times, started 2 times)";
         assert_eq!(last(program(None)), Some(format!("  program  decides in time {counts}")));
         let ended = "the program has ended (exit code 3)";
@@ -449,12 +490,20 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_said_to_be_so() {
-        let gain = |status: Status| status.to_string().lines().nth(4).expect("five lines").to_owned();
-        assert_eq!(gain(Status { free_mbps: None, ..status() }), "  gain     not known yet; 2.40 Mb/s now");
-        assert_eq!(gain(Status { free_mbps: None, delivered_mbps: None, ..status() }), "  gain     not known yet");
-        // Without control there is no gain to show.
-        let free = Status { control_since_s: None, ..status() };
-        assert_eq!(gain(free), "  gain     not known yet; 2.40 Mb/s now, 2.00 Mb/s while free");
+        let gain =
+            |gain| Status { gain, ..status() }.to_string().lines().skip(4).take(2).collect::<Vec<_>>().join("\n");
+        assert_eq!(gain(Gain::default()), "  gain     not known yet\n  delay    round trip not known yet");
+        let changed = "not known: other hosts send now than while free";
+        let known = Gain { gain_ratio: None, group_gain_ratio: None, ..status().gain };
+        let expected = format!(
+            "  gain     this host 4.95 Mb/s now, 5.5 Mb/s while free; all hosts 24.7 Mb/s now, 28.3 Mb/s while free; {changed}\n  \
+             delay    round trip 34 ms now, 370 ms while free"
+        );
+        assert_eq!(gain(Gain { gain_unknown: Some(changed.to_owned()), ..known }), expected);
+        let free = Gain { delivered_mbps: Some(2.4), ..Gain::unknown("nothing is limited".to_owned()) };
+        assert!(gain(free).starts_with("  gain     this host 2.4 Mb/s now; nothing is limited\n"));
+        let harmed = Status { harm: Some("others fill the queue".to_owned()), ..status() };
+        assert!(harmed.to_string().ends_with("\n  harm     others fill the queue"), "{harmed}");
         let observed = Status { mode: Mode::Observe, control_since_s: None, ..status() };
         assert!(observed.to_string().contains("\n  control  never, in mode observe\n"));
         let unloaded = Status { loaded: false, ..status() };

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Running, fake, sample, wait_for};
 use lasthop_agent::Mode;
-use lasthop_agent::host_tcp::{CongestionState, SocketSample, StateChange};
+use lasthop_agent::host_tcp::{CongestionState, Left, SocketSample, StateChange};
 use lasthop_agent::record::Event;
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Span, Time};
@@ -94,7 +94,7 @@ fn the_formula_enables_cuts_and_shares() {
 
 #[test]
 fn what_our_policy_makes_of_the_host_is_in_the_record() {
-    let excess = |tick: &lasthop_agent::record::Tick| tick.policy_state.and_then(|seen| seen.excess_us);
+    let excess = |tick: &lasthop_agent::record::Tick| tick.policy_state.as_ref().and_then(|seen| seen.excess_us);
     let host = fake(vec![sample(7, 300, 20)]);
     let agent = Running::start(config("lo", "lasthop"), host.clone());
     let tick = agent.wait_for_tick("its round trip", |tick| excess(tick) == Some(280_000));
@@ -129,15 +129,31 @@ fn a_connection_stays_under_control_when_its_rtt_falls() {
 
 #[test]
 fn connections_of_another_control_are_not_bounded_and_those_that_are_gone_are_forgotten() {
-    let alien = lasthop_agent::host_tcp::SocketSample { controlled: false, ..sample(8, 100, 100) };
+    let alien = SocketSample {
+        controlled: false,
+        left: Some(Left::Chosen),
+        congestion_control: "bbr".into(),
+        ..sample(8, 100, 100)
+    };
     let fake = fake(vec![sample(7, 100, 100), alien]);
     let agent = Running::start(config("lo", "fixed"), fake.clone());
     agent.wait_for_tick("both", |tick| tick.flows.len() == 2);
     fake.lock().expect("no panic").samples.remove(0);
-    agent.wait_for_tick("one", |tick| tick.flows.len() == 1);
+    let tick = agent.wait_for_tick("one", |tick| tick.flows.len() == 1);
+    let chosen = "its application, or a BPF program, has chosen bbr";
+    assert_eq!(tick.flows[0].left.as_deref(), Some("chosen"));
+    assert_eq!(tick.flows[0].reason, format!("escapes control: {chosen}"));
+    let status = wait_for("a status", || Some(agent.status()).filter(|status| status.connections == 1));
+    assert_eq!((status.control_since_s, status.bounded), (None, 0));
+    let why = format!("no connection that is sending is under control; the first one escapes control: {chosen}");
+    assert_eq!(status.reason, Some(why));
+    let said = status.to_string();
+    assert!(said.contains("\n  control  off: no connection"), "{said}");
+    assert!(said.ends_with(&format!("\n  escaped  1 connection, 1 of them sending: {chosen}")), "{said}");
     agent.stop().0.expect("a clean stop");
     let fake = fake.lock().expect("the agent is gone");
-    assert_eq!(fake.bounds[0].flows, [(7, Some(Bound::at_most(32)))]);
+    // The host's 64 segments are not split over one that would not obey.
+    assert_eq!(fake.bounds[0].flows, [(7, Some(Bound::at_most(64)))]);
     let taken_away = fake.bounds.iter().filter(|applied| applied.flows == [(7, None)]).count();
     assert_eq!(taken_away, 1);
 }

@@ -148,8 +148,8 @@ fn the_status_says_what_the_agent_does_now() {
     assert_eq!(status.reason.as_deref(), Some("the host's 64 segments over 2 connections"));
     assert!(status.control_since_s.is_some_and(|seconds| seconds >= 0.0));
     // This policy measures nothing.
-    assert_eq!((status.common_rate_mbps, status.gain_ratio()), (None, None));
-    assert_eq!(status.to_string().lines().count(), 5);
+    assert_eq!((status.common_rate_mbps, status.gain.gain_ratio), (None, None));
+    assert_eq!(status.to_string().lines().count(), 6);
     agent.stop().0.expect("a clean stop");
 }
 
@@ -158,9 +158,10 @@ fn the_status_of_our_policy_tells_what_the_host_gets_and_whether_that_is_known()
     let fake = fake(vec![sample(7, 100, 100)]);
     let agent = Running::start(config("lasthop"), fake);
     agent.wait_for_tick("a tick", |tick| tick.flows[0].busy);
-    let status = wait_for("what it gets", || Some(agent.status()).filter(|status| status.delivered_mbps.is_some()));
+    let status =
+        wait_for("what it gets", || Some(agent.status()).filter(|status| status.gain.delivered_mbps.is_some()));
     assert_eq!((status.common_rate_mbps, status.control_since_s, status.bounded), (None, None, 0));
     assert!(status.to_string().contains("\n  control  off: "), "{status}");
-    assert!(status.to_string().contains("\n  gain     not known yet; "), "{status}");
+    assert!(status.to_string().contains(" now; nothing is limited\n  delay    "), "{status}");
     agent.stop().0.expect("a clean stop");
 }

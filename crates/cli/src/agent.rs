@@ -55,11 +55,14 @@ pub(crate) struct AgentArguments {
 
 #[derive(Subcommand)]
 enum AgentCommand {
-    /// Print the state of this machine's agents: mode, peers, control, rate, gain
+    /// Print the state of this machine's agents: mode, peers, control, rate, gain, round trips, what escapes
     Status {
         /// One line of JSON for each agent
         #[arg(long)]
         json: bool,
+        /// Only the agent of this interface
+        #[arg(long, value_name = "IF")]
+        interface: Option<String>,
     },
 }
 
@@ -75,8 +78,8 @@ enum AgentMode {
 
 /// `lasthop agent`: runs until it is stopped.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
-    if let Some(AgentCommand::Status { json }) = arguments.command {
-        return status(Path::new(lasthop_agent::status::FOLDER), json);
+    if let Some(AgentCommand::Status { json, interface }) = &arguments.command {
+        return status(Path::new(lasthop_agent::status::FOLDER), *json, interface.as_deref());
     }
     let file = configured_file(arguments)?;
     let config = config(arguments, file.as_deref())?;
@@ -134,12 +137,15 @@ fn has_terminal() -> bool {
 }
 
 /// `lasthop agent status`. Exit code 1 if no agent answers.
-fn status(folder: &Path, json: bool) -> Result<ExitCode> {
+fn status(folder: &Path, json: bool, interface: Option<&str>) -> Result<ExitCode> {
     let mut outcome = ExitCode::from(crate::FAILED);
-    let agents = lasthop_agent::status::ask_agents(folder)?;
+    let is_asked = |name: &str| interface.is_none_or(|interface| interface == name);
+    let mut agents = lasthop_agent::status::ask_agents(folder)?;
+    agents.retain(|status| status.as_ref().is_ok_and(|status| is_asked(&status.interface)) || status.is_err());
     if agents.is_empty() {
+        let of = interface.map_or(String::new(), |interface| format!(" of {interface}"));
         crate::tell(format_args!(
-            "no agent runs on this machine that can be asked (none answers on a socket in {})",
+            "no agent{of} runs on this machine that can be asked (none answers on a socket in {})",
             folder.display()
         ));
     }

@@ -38,6 +38,9 @@ pub struct Options {
     pub excluded_cgroups: Vec<PathBuf>,
     /// Congestion controls that are not replaced; at most 64.
     pub leave: Vec<String>,
+    /// Replace also what an application has chosen for its socket, or for the listener that it comes from. CUBIC, the
+    /// namespace's default and what the route names are always replaced.
+    pub take_chosen: bool,
     /// A socket's rule is the first that fits it; at most [`Kernel::RULES_MOST`].
     pub rules: Vec<Rule>,
     /// The mode.
@@ -68,6 +71,7 @@ impl Options {
             only_cgroup: None,
             excluded_cgroups: Vec::new(),
             leave: Vec::new(),
+            take_chosen: false,
             rules: Vec::new(),
             mode,
             asleep: Span::ZERO,
@@ -83,7 +87,7 @@ pub struct Adopted {
     pub adopted: u64,
     /// Sockets that were controlled already.
     pub already: u64,
-    /// Sockets left with their control: it is on the `leave` list, another agent's, or the application's later choice.
+    /// Sockets left with their control: it is on the `leave` list, another agent's, or the application's choice.
     pub left: u64,
     /// Sockets given back after leaving the managed interface.
     pub restored: u64,
@@ -233,6 +237,7 @@ impl Kernel {
             interface_index: options.interface_index,
             clamp: u32::from(options.mode == Mode::Clamp),
             derive_flags: u32::from(options.derive_flags),
+            take_chosen: u32::from(options.take_chosen),
             rules: bits_of(&options.rules, |_| true)?,
             rules_of_any_cgroup: bits_of(&options.rules, |rule| rule.cgroup.is_none())?,
             rules_of_any_user: bits_of(&options.rules, |rule| rule.uid.is_none())?,

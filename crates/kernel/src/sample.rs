@@ -26,6 +26,52 @@ pub enum CongestionState {
     Loss,
 }
 
+/// Why a socket of the managed interface is not controlled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Left {
+    /// Left alone, as configured: it is outside of the cgroup that control is limited to, or in an excluded one.
+    Cgroup,
+    /// Left alone by a rule.
+    Rule,
+    /// Left alone, because its control is on the list of those to leave.
+    Name,
+    /// It escapes: its application, or another BPF program, has chosen its control.
+    Chosen,
+    /// It escapes: another agent controls it.
+    Agent,
+    /// It escapes: its route names a control and locks it.
+    Locked,
+    /// It escapes, and can be taken over: it is new, or the kernel has refused that.
+    Yet,
+}
+
+impl Left {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Cgroup, Self::Rule, Self::Name, Self::Chosen, Self::Agent, Self::Locked, Self::Yet];
+
+    /// Whether that is against the configuration: it would be controlled.
+    pub const fn escapes(self) -> bool {
+        matches!(self, Self::Chosen | Self::Agent | Self::Locked | Self::Yet)
+    }
+
+    fn from_kernel(why: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|left| left.in_the_kernel() == u32::from(why))
+    }
+
+    const fn in_the_kernel(self) -> u32 {
+        match self {
+            Self::Cgroup => layout::LH_LEFT_CGROUP,
+            Self::Rule => layout::LH_LEFT_RULE,
+            Self::Name => layout::LH_LEFT_NAME,
+            Self::Chosen => layout::LH_ESCAPES_CHOSEN,
+            Self::Agent => layout::LH_ESCAPES_AGENT,
+            Self::Locked => layout::LH_ESCAPES_LOCKED,
+            Self::Yet => layout::LH_ESCAPES_YET,
+        }
+    }
+}
+
 /// One socket at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SocketSample {
@@ -41,6 +87,8 @@ pub struct SocketSample {
     pub congestion_control: Arc<str>,
     /// Whether this loader controls it.
     pub controlled: bool,
+    /// Why it does not; `None`: it does, or the mode controls nothing.
+    pub left: Option<Left>,
     /// The congestion window.
     pub cwnd_segments: u32,
     /// The slow start threshold; none before the first loss or HyStart.
@@ -173,6 +221,7 @@ fn sample(record: Record, congestion_control: Arc<str>) -> SocketSample {
         interface_index: record.interface_index,
         congestion_control,
         controlled: record.controlled != 0,
+        left: Left::from_kernel(record.left),
         cwnd_segments: record.cwnd_segments,
         ssthresh_segments: ssthresh(record.ssthresh_segments),
         srtt: (record.srtt_us != 0).then(|| Span::from_micros(record.srtt_us.into())),

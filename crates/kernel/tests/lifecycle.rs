@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::panic::AssertUnwindSafe;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, set_control};
+use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, load_with, set_control};
 
 fn registered() -> Vec<String> {
     let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("/proc");
@@ -23,7 +23,7 @@ fn release_gives_every_socket_the_control_that_it_had() {
     let default = net.a.default_control();
     let reno = |socket: &std::os::fd::OwnedFd| set_control(socket, "reno");
     let before = Flow::idle_with(&net.a, &net.b, B4, reno);
-    let mut kernel = load(&net);
+    let mut kernel = load_with(&net, Mode::Control, |options| options.take_chosen = true);
     let flows = [Flow::idle_with(&net.a, &net.b, B4, reno), before];
     let plain = Flow::start(&net.a, &net.b, B6);
     let accepted = Flow::idle(&net.b, &net.a, A4);

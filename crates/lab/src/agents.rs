@@ -323,6 +323,8 @@ fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
         policy: host.kind.policy.clone(),
         // The agent is alone in its namespace, and the laboratory leaves no file.
         lock: false,
+        // The traffic's sockets choose the scenario's congestion control.
+        take_chosen: true,
         ..lasthop_agent::Config::default()
     };
     let file = memfd_create(c"lasthop-agent.toml", MFdFlags::MFD_CLOEXEC).doing("cannot make a file in memory")?;

@@ -47,6 +47,8 @@ pub struct FlowSample {
     pub receive_rtt: Option<Span>,
     /// Whether its window can be bounded: TCP applies our bounds to it.
     pub controllable: bool,
+    /// Whether it is left alone, whatever the policy decides: limits are not split over it.
+    pub left_alone: bool,
     /// What a rule of the host allows it, whatever the policy decides; `None`: there is none for it.
     pub limit: Option<Limit>,
 }
@@ -219,7 +221,8 @@ impl Governor {
             if self.applies && (bound.is_some() || flow.applied.is_some()) {
                 turn.bounds.push((sample.id, bound));
             }
-            let kind = decided.bound.map(|_| decided.reason.kind());
+            let limits = if self.applies { bound } else { decided.bound };
+            let kind = limits.map(|_| decided.reason.kind());
             if std::mem::replace(&mut flow.kind, kind) != kind {
                 turn.changed.push(sample.id);
             }
@@ -262,7 +265,7 @@ impl FlowSample {
     fn observe(&self, now: Time, flow: &mut Flow) -> FlowObservation {
         let Self { id, srtt, min_rtt, newest_rtt, cwnd_segments, acked, in_flight_segments, unsent, mss_bytes, .. } =
             *self;
-        let Self { received, receive_rtt, .. } = *self;
+        let Self { received, receive_rtt, left_alone, .. } = *self;
         let busy = flow.activity.on_sample(ActivitySample { now, acked, in_flight_segments, unsent, srtt });
         let receiving = flow.reception.on_sample(ReceptionSample { now, received, mss_bytes, receive_rtt });
         // The handshake's RTT is in `min_rtt`, even where this end sends nothing else.
@@ -283,6 +286,7 @@ impl FlowSample {
             receive_rtt,
             min_receive_rtt: flow.min_receive_rtt,
             receiving,
+            left_alone,
         }
     }
 }
@@ -412,6 +416,17 @@ mod tests {
             []
         );
         assert_eq!(governor.counts().bounds_changed, 2);
+    }
+
+    #[test]
+    fn limits_are_not_split_over_connections_that_are_left_alone() {
+        let mut governor = governor(PolicyName::Fixed, true);
+        let left = FlowSample { controllable: false, left_alone: true, ..sample(8, 1, 100) };
+        let turn = governor.on_tick(at(1), &[sample(7, 1, 100), left], &Neighbourhood::alone());
+        assert_eq!(turn.bounds, [(FlowId(7), Some(Bound::at_most(64)))]);
+        // Peers count both: they share the air with both.
+        assert_eq!((turn.new_flows, turn.report.busy_flows), (Some(Bound::at_most(32)), 2));
+        assert_eq!(turn.changed, [FlowId(7)], "nothing is said of the other one");
     }
 
     #[test]

@@ -15,7 +15,9 @@ mod count;
 mod external;
 mod fixed;
 mod formula;
+mod gain;
 pub mod governor;
+mod harm;
 mod keceli;
 mod lasthop;
 mod latch;
@@ -31,6 +33,8 @@ pub use count::Count;
 pub use external::{External, REASON_CHARACTERS};
 pub use fixed::Fixed;
 pub use formula::Formula;
+pub use gain::{Gain, Got, Incomparable};
+pub use harm::Harm;
 pub use keceli::Keceli;
 pub use lasthop::Lasthop;
 pub use latch::Start;
@@ -107,20 +111,18 @@ pub trait Policy {
 }
 
 /// The state that a policy shows; `None`: unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PolicyState {
     /// The payload rate that each host may send.
     pub common_rate: Option<Rate>,
-    /// The payload rate that this host achieves.
-    pub delivered: Option<Rate>,
-    /// The payload rate without control: of this host, with `lasthop` of all hosts together.
-    pub free: Option<Rate>,
+    /// What this host and its group get now, got while free, and whether the two compare.
+    pub gain: Gain,
     /// RTT − lowest RTT, the mean over its busy connections.
     pub excess: Option<Span>,
     /// It has stopped control on purpose.
     pub released: bool,
-    /// It has found that control costs more than it gains.
-    pub harmed: bool,
+    /// Why control does not help, as last found; `None`: it does, or nothing has been found.
+    pub harmed: Option<Harm>,
 }
 
 /// What is kept of connections: a map that is fast for their numbers, which the kernel counts up.
@@ -163,6 +165,8 @@ pub struct FlowObservation {
     pub min_receive_rtt: Option<Span>,
     /// Whether the other side is sending data, as [`crate::activity`] defines it.
     pub receiving: bool,
+    /// Whether it is left alone, whatever is decided. Limits of the host are not split over it.
+    pub left_alone: bool,
 }
 
 /// The complete input of a policy.
@@ -243,14 +247,14 @@ impl FlowObservation {
 }
 
 impl Observation<'_> {
-    /// The number of this host's busy connections.
+    /// The number of this host's busy connections, without those that are left alone.
     pub fn busy_flows(&self) -> u32 {
-        self.count(|flow| flow.busy)
+        self.count(|flow| flow.busy && !flow.left_alone)
     }
 
-    /// The number of this host's connections that are receiving.
+    /// The number of this host's connections that are receiving, without those that are left alone.
     pub fn receiving_flows(&self) -> u32 {
-        self.count(|flow| flow.receiving)
+        self.count(|flow| flow.receiving && !flow.left_alone)
     }
 
     fn count(&self, which: impl Fn(&FlowObservation) -> bool) -> u32 {

@@ -1,6 +1,6 @@
 //! Why a policy decided as it did.
 
-use super::{Row, RttReading, Share, Start, TableIndex};
+use super::{Harm, Row, RttReading, Share, Start, TableIndex};
 use lasthop_units::{Rate, Span};
 use std::fmt;
 
@@ -117,8 +117,13 @@ pub enum Reason {
     },
     /// Not under control: too little is sent or received to fill a queue.
     NotBulk,
-    /// Not under control on purpose: to measure the goodput without it, or because control cost more than it gained.
-    Free,
+    /// Not under control on purpose: control did not help.
+    Free {
+        /// Why.
+        harm: Harm,
+        /// For how much longer.
+        left: Span,
+    },
     /// No longer under control: a peer's risen RTT started it, and no peer reports one any more.
     PeersCalm {
         /// RTT / lowest RTT.
@@ -155,7 +160,7 @@ impl Reason {
             Self::NotFull { .. } => "not-full",
             Self::Waits { .. } => "waits",
             Self::NotBulk => "not-bulk",
-            Self::Free => "free",
+            Self::Free { .. } => "free",
             Self::PeersCalm { .. } => "peers-calm",
             Self::Released { .. } => "released",
             Self::Program(_) => "program",
@@ -230,7 +235,9 @@ impl fmt::Display for Reason {
                     seconds => write!(f, "after {seconds} more seconds of that"),
                 }
             }
-            Self::Free => f.write_str("free for a while, to see what control is worth"),
+            Self::Free { harm, left } => {
+                write!(f, "free for a while ({:.0} s more), because {harm}", left.as_secs_f64().ceil())
+            }
             Self::Table { ratio, index, by, row, share, busy_flows } => {
                 let by = match by {
                     TableIndex::Excess => "ms above the lowest RTT",

@@ -268,6 +268,7 @@ impl From<&FlowObservation> for Flow {
             receive_rtt,
             min_receive_rtt,
             receiving,
+            left_alone: _, // a program sees what a host has; what it decides about these has no effect
         } = flow;
         Self {
             id,

@@ -62,6 +62,7 @@ pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
         received: Bytes::new(info.received_bytes),
         receive_rtt: info.receive_rtt,
         controllable: true,
+        left_alone: false,
         limit: None,
     }
 }

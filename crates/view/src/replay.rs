@@ -1,7 +1,8 @@
 //! A record of an agent, tick by tick in any order.
 
 use crate::{RecordError, ViewError};
-use lasthop_agent::record::{self, Event, PolicyState, Ready, Tick};
+use lasthop_agent::Mode;
+use lasthop_agent::record::{self, Event, FlowRecord, Ready, Tick};
 use lasthop_agent::status::Status;
 use lasthop_agent::watch::{Meter, VERSION, Watched};
 use std::io::Read as _;
@@ -22,7 +23,12 @@ pub struct Replay {
 struct Short {
     t_ns: u64,
     #[serde(default, alias = "lasthop")]
-    policy_state: Option<PolicyState>,
+    policy_state: Option<Rate>,
+}
+
+#[derive(serde::Deserialize)]
+struct Rate {
+    common_rate_mbps: Option<f64>,
 }
 
 impl Replay {
@@ -107,7 +113,8 @@ impl Replay {
         let ready = ready.ok_or(RecordError::NoReady)?;
         let state = tick.policy_state;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let enabled_at = tick.flows.iter().filter_map(|flow| flow.enabled_at_ns).min();
+        let governed = |flow: &&FlowRecord| ready.mode != Mode::Control || flow.controlled;
+        let enabled_at = tick.flows.iter().filter(governed).filter_map(|flow| flow.enabled_at_ns).min();
         let bounds = || tick.flows.iter().filter_map(|flow| flow.bound.or(flow.advised));
         let status = Status {
             version: ready.version.clone(),
@@ -124,15 +131,18 @@ impl Replay {
             asleep: 0,
             bounds_left_out: 0,
             rules: Vec::new(),
+            ungoverned: Vec::new(),
             busy: count(tick.flows.iter().filter(|flow| flow.busy).count()),
             control_since_s: enabled_at.map(|since| tick.t_ns.saturating_sub(since) as f64 / 1e9),
+            reason_kind: None,
             reason: tick.flows.iter().find(|flow| flow.busy).map(|flow| flow.reason.clone()),
-            common_rate_mbps: state.and_then(|state| state.common_rate_mbps),
+            common_rate_mbps: state.as_ref().and_then(|state| state.common_rate_mbps),
             bounded: count(bounds().count()),
             window_segments: None,
             pacing_mbps: None,
-            delivered_mbps: state.and_then(|state| state.delivered_mbps),
-            free_mbps: None,
+            harmed_by: state.as_ref().and_then(|state| state.harmed_by.clone()),
+            harm: state.as_ref().and_then(|state| state.harm.clone()),
+            gain: state.clone().map(|state| state.gain).unwrap_or_default(),
             program: None,
         };
         Ok(Watched {
@@ -140,7 +150,7 @@ impl Replay {
             seq: at as u64,
             t_ns: tick.t_ns,
             status,
-            excess_us: state.and_then(|state| state.excess_us),
+            excess_us: state.as_ref().and_then(|state| state.excess_us),
             neighbours: Vec::new(),
             flows,
             flows_left_out,

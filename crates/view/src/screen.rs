@@ -1,5 +1,6 @@
 //! What is on the screen, and what the keys change.
 
+use lasthop_agent::status::Status;
 use lasthop_agent::watch::{Watched, WatchedFlow};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -107,7 +108,7 @@ impl Screen {
             return frame.render_widget("waiting for the agent's next tick ...", frame.area());
         };
         let [head, rate, table, reason, keys] = Layout::vertical([
-            Constraint::Length(4),
+            Constraint::Length(5),
             Constraint::Length(3),
             Constraint::Min(2),
             Constraint::Length(2),
@@ -182,7 +183,18 @@ fn heading(now: &Watched, place: Option<Place>, paused: bool) -> Vec<Line<'stati
     );
     let trouble = if status.loaded { "" } else { "  THE AGENT CANNOT USE ITS INTERFACE: see its log" };
     let fourth = format!("common rate {} Mb/s, over time:{trouble}", known(status.common_rate_mbps, 2));
-    vec![Line::styled(first, Style::new().add_modifier(Modifier::BOLD)), second.into(), third.into(), fourth.into()]
+    let first = Line::styled(first, Style::new().add_modifier(Modifier::BOLD));
+    vec![first, second.into(), third.into(), gain(status).into(), fourth.into()]
+}
+
+/// In few words: what `lasthop agent status` says in full.
+fn gain(status: &Status) -> String {
+    let gain = &status.gain;
+    let percent = |ratio: f64| format!("{:+.0} %", 100.0 * (ratio - 1.0));
+    if let Some((host, group)) = gain.gain_ratio.zip(gain.group_gain_ratio) {
+        return format!("gain: this host {}, all hosts {}; {}", percent(host), percent(group), gain.delay());
+    }
+    format!("gain: {}; {}", gain.gain_unknown.as_deref().unwrap_or("not known yet"), gain.delay())
 }
 
 fn connections<'a>(flows: &[&'a WatchedFlow]) -> Table<'a> {

@@ -17,6 +17,7 @@ const known = (value, digits) => (value === null || value === undefined ? "–" 
 // Nothing is known of connections that are all new.
 const sum = (flows, key) => (flows.length && flows.every((flow) => flow[key] === null) ? null : flows.reduce((total, flow) => total + (flow[key] ?? 0), 0));
 const ms = (us) => (us === null || us === undefined ? null : us / 1000);
+const percent = (ratio) => (ratio === null || ratio === undefined ? "–" : `${ratio < 1 ? "−" : "+"}${Math.abs(100 * (ratio - 1)).toFixed(0)} %`);
 const upper = (flow) => flow.bound?.max_segments || null;
 
 function take(now) {
@@ -55,11 +56,15 @@ function tell(now) {
   byId("state").textContent =
     `Mode ${now.mode}, policy ${now.policy}, behind ${now.access_point ?? none}; version ${now.version}.`;
   byId("trouble").textContent = now.loaded ? "" : "The agent cannot use its interface: see its log.";
+  const harm = now.harm ? ` Control does not help: ${now.harm}.` : "";
+  byId("gain").textContent = now.gain_unknown ? `Gain: ${now.gain_unknown}.${harm}` : harm;
   const tiles = [
     ["peers heard", now.peers], ["hosts sending", now.terminals], ["connections", `${now.connections}, ${now.busy} busy`],
     ["bounded", now.bounded], ["goodput", `${known(sum(now.flows, "goodput_mbps"), 2)} Mb/s`],
     ["received", `${known(sum(now.flows, "received_mbps"), 2)} Mb/s`], ["RTT above base", `${known(ms(now.excess_us), 1)} ms`],
     ["common rate", `${known(now.common_rate_mbps, 2)} Mb/s`],
+    ["gain of this host", percent(now.gain_ratio)], ["gain of all hosts", percent(now.group_gain_ratio)],
+    ["round trip", `${known(now.round_trip_ms, 0)} ms`], ["round trip while free", `${known(now.free_round_trip_ms, 0)} ms`],
   ];
   byId("tiles").replaceChildren(...tiles.map(([name, value]) => {
     const tile = document.createElement("div");

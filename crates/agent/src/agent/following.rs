@@ -179,7 +179,7 @@ impl Agent<'_> {
         let hearing = changes.touch(&["beacon"]).then(|| Hearing::new(&new.beacon)).transpose()?;
         let new = reload::in_force(&self.config, &new);
         let reloads = wanted_mode(&self.config) != wanted_mode(&new)
-            || changes.touch(&["cgroup", "excluded_cgroups", "leave", "rules"]);
+            || changes.touch(&["cgroup", "excluded_cgroups", "leave", "take_chosen", "rules"]);
         let old = std::mem::replace(&mut self.config, new);
         let found = Interface::find(self.config.interface.as_deref());
         if reloads && found.as_ref().is_none_or(|found| found.index != self.interface.index) {

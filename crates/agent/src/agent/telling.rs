@@ -1,13 +1,15 @@
 //! What an agent tells: its log, its record, its status, those who watch, and its metrics.
 
-use super::{Agent, Glance};
+use super::{ADOPT_AGAIN, Agent, Glance};
 use crate::config::Mode;
+use crate::gain::Gain;
 use crate::group::is_away;
-use crate::host_tcp::SocketSample;
+use crate::host_tcp::{Left, SocketSample};
 use crate::record::{Enabled, Event, FlowRecord, Tick, Totals};
 use crate::recorder::Recorder;
 use crate::rules;
 use crate::status::{ProgramStatus, Status, StatusSocket};
+use crate::ungoverned::{self, Ungoverned};
 use crate::watch::{self, Neighbour, WatchSocket, Watched};
 use lasthop_peers::Neighbourhood;
 use lasthop_policy::FlowId;
@@ -30,7 +32,7 @@ impl Agent<'_> {
             seq: self.totals.ticks,
             t_ns: now.as_nanos(),
             status: self.status(now),
-            excess_us: self.glance.state.excess.map(Span::as_micros),
+            excess_us: self.glance.state.and_then(|state| state.excess).map(Span::as_micros),
             neighbours: neighbours.collect(),
             flows,
             flows_left_out,
@@ -76,8 +78,10 @@ impl Agent<'_> {
         let is_bounded = |sample: &SocketSample| {
             self.mode == Mode::Advise || sample.controlled && !left_out.contains(&FlowId(sample.cookie))
         };
-        let flows = samples.iter().zip(&turn.flows);
-        let bounds = flows.filter_map(|(sample, flow)| flow.decided.bound.filter(|_| is_bounded(sample)));
+        let flows = || samples.iter().zip(&turn.flows);
+        let governed = || flows().filter(|(sample, _)| self.mode != Mode::Control || sample.controlled);
+        let is_busy = |(_, flow): &(&SocketSample, &FlowTurn)| flow.seen.busy;
+        let bounds = flows().filter_map(|(sample, flow)| flow.decided.bound.filter(|_| is_bounded(sample)));
         Glance {
             connections: count(samples.len()).saturating_add(asleep),
             asleep,
@@ -85,10 +89,17 @@ impl Agent<'_> {
             busy: count(turn.flows.iter().filter(|flow| flow.seen.busy).count()),
             peers: count(peers.peers().len()),
             terminals: peers.terminals(),
-            enabled_at: turn.flows.iter().filter_map(|flow| flow.decided.enabled_at()).min(),
-            reason: turn.flows.iter().find(|flow| flow.seen.busy).map(|flow| flow.decided.reason.to_string()),
+            enabled_at: governed().filter_map(|(_, flow)| flow.decided.enabled_at()).min(),
+            reason: match (governed().find(is_busy), flows().find(is_busy)) {
+                (Some((_, FlowTurn { decided, .. })), _) => Some((decided.reason.to_string(), decided.reason.kind())),
+                (None, Some((sample, _))) => ungoverned::reason(sample).map(|left| {
+                    (format!("no connection that is sending is under control; the first one {left}"), "ungoverned")
+                }),
+                (None, None) => None,
+            },
+            ungoverned: Ungoverned::of(flows()),
             bounds: bounds.collect(),
-            state: turn.state.filter(|_| samples.iter().any(|sample| sample.controlled)).unwrap_or_default(),
+            state: turn.state.filter(|_| samples.iter().any(|sample| sample.controlled)),
             rules: rules::status(&self.config, samples, self.tcp.as_ref().map_or(&[], |tcp| tcp.too_many_cgroups())),
         }
     }
@@ -98,6 +109,8 @@ impl Agent<'_> {
         let Self { glance, interface, mode, hearing, config, wifi, .. } = self;
         let group = hearing.label().map(ToString::to_string);
         let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
+        let harm = glance.state.and_then(|state| state.harmed);
+        let reason = glance.reason.as_ref().filter(|_| *mode != Mode::Observe);
         let paces = || glance.bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -115,18 +128,44 @@ impl Agent<'_> {
             bounds_left_out: glance.bounds_left_out,
             busy: glance.busy,
             control_since_s: glance.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
-            reason: glance.reason.clone().filter(|_| *mode != Mode::Observe),
-            common_rate_mbps: glance.state.common_rate.map(Rate::as_mbps),
+            reason: reason.map(|(words, _)| words.clone()),
+            reason_kind: reason.map(|(_, kind)| (*kind).to_owned()),
+            common_rate_mbps: glance.state.and_then(|state| state.common_rate).map(Rate::as_mbps),
             bounded: u32::try_from(glance.bounds.len()).unwrap_or(u32::MAX),
             window_segments: windows().min().zip(windows().max()).map(|(least, most)| [least, most]),
             pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
-            delivered_mbps: glance.state.delivered.filter(|_| glance.busy > 0).map(Rate::as_mbps),
-            free_mbps: glance.state.free.map(Rate::as_mbps),
+            gain: self.gain(),
+            harmed_by: harm.map(|harm| harm.kind().to_owned()),
+            harm: harm.map(|harm| harm.to_string()),
             rules: glance.rules.clone(),
+            ungoverned: glance.ungoverned.clone(),
             program: self
                 .asked
                 .as_ref()
                 .map(|asked| ProgramStatus { trouble: asked.trouble().map(str::to_owned), totals: asked.totals() }),
+        }
+    }
+
+    fn gain(&self) -> Gain {
+        match self.glance.state {
+            Some(state) => state.gain.into(),
+            None if self.mode != Mode::Control => Gain::unknown(format!("not known in mode {}", self.mode)),
+            None => Gain::default(),
+        }
+    }
+
+    /// Warns once that control does not help, and again when the cause is another one.
+    pub(super) fn log_harm(&mut self, now: Time, turn: &Turn, peers: &Neighbourhood) {
+        let harm = turn.state.and_then(|state| state.harmed);
+        let kind = harm.map(|harm| harm.kind());
+        if std::mem::replace(&mut self.harm, kind) == kind {
+            return;
+        }
+        if let Some(harm) = harm
+            && let Some(more) = self.harm_log.may_say(now)
+        {
+            let alone = if peers.peers().is_empty() { "; no other agent is heard" } else { "" };
+            warn!("control does not help now: {harm}{alone}{more}");
         }
     }
 
@@ -172,16 +211,46 @@ impl Agent<'_> {
                 self.totals.enabled.push(Enabled { cookie: flow.0, t_ns: enabled.at.as_nanos() });
             }
         }
+        // One line for all connections with a reason of one kind.
+        let mut lines: Vec<(&str, String, u32)> = Vec::new();
         let mut changed = turn.changed.iter().peekable(); // in the order of the samples
         for (sample, FlowTurn { decided, .. }) in samples.iter().zip(&turn.flows) {
             let is_changed = changed.next_if(|id| **id == decided.id).is_some();
-            if !is_changed || rules::left_by(&self.config.rules, sample).is_some() {
+            let is_left = rules::left_by(&self.config.rules, sample).is_some();
+            if !is_changed || is_left || self.mode == Mode::Control && !sample.controlled {
                 continue;
             }
-            let would = if self.mode == Mode::Control && sample.controlled { "" } else { "would be " };
+            let kind = decided.bound.map_or("", |_| decided.reason.kind());
+            if let Some((.., others)) = lines.iter_mut().find(|(of, ..)| *of == kind) {
+                *others += 1;
+                continue;
+            }
+            let would = if self.mode == Mode::Control { "" } else { "would be " };
+            let (local, remote, limits) = (sample.local, sample.remote, decided.bound.unwrap_or_default());
+            lines.push((kind, format!("{local} > {remote}: {would}{limits}: {}", decided.reason), 0));
+        }
+        for (_, line, others) in lines {
             if let Some(more) = self.decisions_log.may_say(now) {
-                let limits = decided.bound.unwrap_or_default();
-                info!("{} > {}: {would}{limits}: {}{more}", sample.local, sample.remote, decided.reason);
+                let others = if others > 0 { format!("; the same for {others} more") } else { String::new() };
+                info!("{line}{others}{more}");
+            }
+        }
+    }
+
+    /// Warns once of each way in which connections escape.
+    pub(super) fn log_escapes(&mut self, now: Time) {
+        let escapes = self.glance.ungoverned.iter().filter(|left| left.escapes);
+        let (waits, escapes): (Vec<_>, Vec<_>) = escapes.partition(|left| left.why == ungoverned::word(Left::Yet));
+        self.waits_since = waits.first().and(self.waits_since.or(Some(now)));
+        // What is new is taken over within some seconds.
+        let is_late = self.waits_since.is_some_and(|since| now.saturating_since(since) > ADOPT_AGAIN);
+        for left in escapes.into_iter().chain(waits.into_iter().filter(|_| is_late)) {
+            let is_said = |control: &String| self.escapes.contains(&(left.why.clone(), control.clone()));
+            if !left.congestion_controls.iter().all(is_said)
+                && let Some(more) = self.escape_log.may_say(now)
+            {
+                self.escapes.extend(left.congestion_controls.iter().map(|control| (left.why.clone(), control.clone())));
+                warn!("connections escape control: {left}; `lasthop agent status` counts them{more}");
             }
         }
     }
@@ -216,8 +285,10 @@ impl Agent<'_> {
             enabled: decided.enabled.is_some(),
             enabled_at_ns: decided.enabled_at().map(Time::as_nanos),
             rule: sample.rule.map(rules::number),
+            left: sample.left.map(|left| ungoverned::word(left).to_owned()),
             reason: match self.mode {
                 _ if left_by.is_some() => format!("rule {}: left alone", left_by.unwrap_or(0)),
+                Mode::Control if sample.left.is_some() => ungoverned::reason(sample).unwrap_or_default(),
                 Mode::Observe => "mode observe: nothing is decided".to_owned(),
                 Mode::Advise | Mode::Control => decided.reason.to_string(),
             },

@@ -269,6 +269,7 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         remote: "[2001:db8::1]:5001".parse().expect("an address"),
         congestion_control: "lasthop".into(),
         controlled: true,
+        left: None,
         cwnd_segments: 500,
         ssthresh_segments: None,
         srtt: Some(Span::from_millis(srtt_ms)),

@@ -2,23 +2,64 @@
 /*
  * adopt.h - gives sockets of the managed interface our congestion control, and finally their own back.
  *
- * A socket's own control is kept in its `former` storage. If a socket with such storage has another control than ours,
- * its application has changed it after us. We leave it then.
+ * A socket's own control is kept in its `former` storage. What the machine has set for all its sockets we replace: the
+ * namespace's default, and what a route names. The kernel applies the route's after TCP_CONNECT_CB, and so undoes what we
+ * do there; we do it again at the end of the handshake. What an application has chosen for itself we leave, unless
+ * it is CUBIC: ours is CUBIC within bounds.
  */
 #ifndef LASTHOP_ADOPT_H
 #define LASTHOP_ADOPT_H
 
 enum lh_claim {
-	LH_NOT_OURS, /* another agent's, on the leave list, or changed by its application */
-	LH_HAS_OURS,
 	LH_MAY_ADOPT,
+	LH_HAS_OURS,
+	LH_IS_NAMED, /* on the leave list */
+	LH_IS_CHOSEN, /* by its application, or by another BPF program */
+	LH_IS_ANOTHERS, /* another agent's */
 };
+
+static __always_inline bool is_cubic(const struct lh_name *name)
+{
+	const char *n = name->text;
+
+	return n[0] == 'c' && n[1] == 'u' && n[2] == 'b' && n[3] == 'i' && n[4] == 'c' && !n[5];
+}
+
+/* The control that the socket's route names; 0: none. */
+static __always_inline __u32 key_of_route(struct tcp_sock *tp)
+{
+	struct dst_entry *dst = BPF_CORE_READ(SK(tp), sk_dst_cache);
+	unsigned long metrics;
+	__u32 key = 0;
+
+	if (!dst)
+		return 0;
+	metrics = BPF_CORE_READ(dst, _metrics) & ~3UL;
+	bpf_probe_read_kernel(&key, sizeof(key), (void *)(metrics + (RTAX_CC_ALGO - 1) * sizeof(key)));
+	return key;
+}
+
+/*
+ * Whether a control was set on this socket alone, or on the listener that it comes from. setsockopt() and
+ * bpf_setsockopt() leave the same trace, and so do ours. So it must be another control than sockets get by themselves.
+ */
+static __always_inline bool chosen(struct tcp_sock *tp, const struct tcp_congestion_ops *ops, const struct lh_name *had)
+{
+	struct net *net = BPF_CORE_READ(SK(tp), __sk_common.skc_net.net);
+
+	if (settings.take_chosen || settings.clamp || is_cubic(had))
+		return false;
+	if (!BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_setsockopt))
+		return false;
+	return ops != BPF_CORE_READ(net, ipv4.tcp_congestion_control) &&
+	       BPF_CORE_READ((struct tcp_congestion_ops___read *)ops, key) != key_of_route(tp);
+}
 
 /*
  * Decides about the control of a managed socket; `had` becomes the control to give back finally. The control of a dead
  * agent counts as the namespace's default: the socket's own one was lost with that agent.
  */
-static __always_inline enum lh_claim claim(struct tcp_sock *tp, struct lh_former *storage, struct lh_name *had)
+static __always_inline enum lh_claim claim(struct tcp_sock *tp, struct lh_name *had)
 {
 	const struct tcp_congestion_ops *ops = BPF_CORE_READ(tp, inet_conn.icsk_ca_ops);
 	struct net *net = BPF_CORE_READ(SK(tp), __sk_common.skc_net.net);
@@ -26,13 +67,37 @@ static __always_inline enum lh_claim claim(struct tcp_sock *tp, struct lh_former
 	name_of(ops, had);
 	if (kindred(had)) {
 		if (registered(ops))
-			return our_name(had) ? LH_HAS_OURS : LH_NOT_OURS;
+			return our_name(had) ? LH_HAS_OURS : LH_IS_ANOTHERS;
 		name_of(BPF_CORE_READ(net, ipv4.tcp_congestion_control), had);
 		return LH_MAY_ADOPT;
 	}
-	if (storage || bpf_map_lookup_elem(&leave, had))
-		return LH_NOT_OURS;
-	return LH_MAY_ADOPT;
+	if (bpf_map_lookup_elem(&leave, had))
+		return LH_IS_NAMED;
+	return chosen(tp, ops, had) ? LH_IS_CHOSEN : LH_MAY_ADOPT;
+}
+
+/* Why a socket of our interface that is not ours is not: LH_LEFT_* or LH_ESCAPES_*. `rule`: the bit of its rule. */
+static __always_inline __u8 why_left(struct tcp_sock *tp, __u32 rule)
+{
+	struct lh_name had;
+
+	if (!in_our_cgroups(SK(tp)))
+		return LH_LEFT_CGROUP;
+	if (rule & settings.rules_leave)
+		return LH_LEFT_RULE;
+	switch (claim(tp, &had)) {
+	case LH_IS_NAMED:
+		return LH_LEFT_NAME;
+	case LH_IS_CHOSEN:
+		return LH_ESCAPES_CHOSEN;
+	case LH_IS_ANOTHERS:
+		return LH_ESCAPES_AGENT;
+	default:
+		break;
+	}
+	if (!settings.clamp && BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_dst_locked))
+		return LH_ESCAPES_LOCKED;
+	return LH_ESCAPES_YET;
 }
 
 static __always_inline void keep_former(struct lh_former *storage, const struct lh_name *had)
@@ -64,7 +129,8 @@ static __always_inline int give_back(void *ctx, struct tcp_sock *tp, struct lh_f
  * programs run beside ours. Maps: former (create), leave, cgroups, bounds.
  *
  * TCP_CONNECT_CB: the route is known, the SYN not sent yet. PASSIVE_ESTABLISHED_CB: the handshake is complete, no data
- * sent. ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound must be applied to it once more.
+ * sent. ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound must be applied to it once more; and
+ * a control that the route names is there instead of ours.
  * The verifier wants ctx itself for bpf_setsockopt, and a null check on each of the two forms of the socket. ctx->sk is
  * read once, because each read is another pointer to it.
  */
@@ -79,6 +145,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	struct lh_name had;
 	__u32 op = ctx->op, window;
 	__u64 cookie;
+	bool is_new;
 
 	if (op != BPF_SOCK_OPS_TCP_CONNECT_CB && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
 	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
@@ -93,15 +160,13 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	storage = bpf_sk_storage_get(&former, sk, NULL, 0);
 	if (!managed(SK(tp))) {
 		/* an earlier connection of this socket was ours: connect() with AF_UNSPEC leaves a socket its control */
-		if (storage && claim(tp, storage, &had) == LH_HAS_OURS && !give_back(ctx, tp, storage)) {
+		if (storage && claim(tp, &had) == LH_HAS_OURS && !give_back(ctx, tp, storage)) {
 			bpf_sk_storage_delete(&former, sk);
 			count(&counters.walk_restored);
 		}
 		return 1;
 	}
-	switch (claim(tp, storage, &had)) {
-	case LH_NOT_OURS:
-		return 1;
+	switch (claim(tp, &had)) {
 	case LH_HAS_OURS:
 		if (op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB) {
 			cookie = bpf_get_socket_cookie(ctx);
@@ -113,10 +178,13 @@ int adopt_new(struct bpf_sock_ops *ctx)
 		return 1;
 	case LH_MAY_ADOPT:
 		break;
+	default:
+		return 1;
 	}
 
 	bpf_get_socket_cookie(ctx); /* creates it, for init() to find */
 	name_ours(name);
+	is_new = !storage;
 	storage = bpf_sk_storage_get(&former, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!storage)
 		return 1;
@@ -126,7 +194,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 		count(&counters.refused);
 	} else if (op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
 		count(&counters.adopted_at_accept);
-	} else {
+	} else if (is_new) {
 		count(&counters.adopted_at_connect);
 	}
 	return 1;
@@ -174,14 +242,14 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 	if (!tp)
 		return 0;
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
-	verdict = claim(tp, storage, &had);
+	verdict = claim(tp, &had);
 	if (!managed(SK(tp))) {
 		/* it was ours before its route changed */
 		if (storage && verdict == LH_HAS_OURS)
 			count(restore(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
 		return 0;
 	}
-	if (verdict == LH_NOT_OURS) {
+	if (verdict != LH_HAS_OURS && verdict != LH_MAY_ADOPT) {
 		count(&counters.walk_left);
 		return 0;
 	}
@@ -227,7 +295,7 @@ int release_existing(struct bpf_iter__tcp *ctx)
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (!storage)
 		return 0;
-	if (claim(tp, storage, &had) == LH_HAS_OURS)
+	if (claim(tp, &had) == LH_HAS_OURS)
 		count(restore(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
 	return 0;
 }

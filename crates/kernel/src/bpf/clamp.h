@@ -74,7 +74,7 @@ int clamp_new(struct bpf_sock_ops *ctx)
 		if (op == BPF_SOCK_OPS_RTT_CB)
 			return 1;
 		tp = bpf_skc_to_tcp_sock(sk);
-		if (!tp || !in_our_namespace(SK(tp)) || !managed(SK(tp)) || claim(tp, NULL, &had) != LH_MAY_ADOPT)
+		if (!tp || !in_our_namespace(SK(tp)) || !managed(SK(tp)) || claim(tp, &had) != LH_MAY_ADOPT)
 			return 1;
 		storage = bpf_sk_storage_get(&former, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!storage)
@@ -167,7 +167,7 @@ int clamp_existing(struct bpf_iter__tcp *ctx)
 		count(&counters.walk_already);
 		return 0;
 	}
-	if (claim(tp, NULL, &had) != LH_MAY_ADOPT) {
+	if (claim(tp, &had) != LH_MAY_ADOPT) {
 		count(&counters.walk_left);
 		return 0;
 	}

@@ -22,7 +22,7 @@ enum {
 struct lh_settings {
 	__u32 netns_inum; /* the only network namespace in which we act */
 	__u32 interface_index; /* the managed interface in that namespace */
-	__u32 reserved; /* 0 */
+	__u32 take_chosen; /* 1: sockets whose application has chosen a control are ours, too */
 	__u32 clamp; /* 1: mode Clamp, without a control of ours */
 	__u32 derive_flags; /* 1: behave as if the kernel passed no flags to cong_control (before 6.10) */
 	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */
@@ -83,6 +83,19 @@ struct lh_counters {
 	__u64 gone_lost; /* for lack of room in the ring */
 };
 
+/* Why a socket of our interface is not under our control. Left alone as configured, ... */
+enum {
+	LH_IS_OURS = 0, /* it is; or nothing is to be */
+	LH_LEFT_CGROUP = 1, /* outside of the cgroup that control is limited to, or in an excluded one */
+	LH_LEFT_RULE = 2, /* by a rule */
+	LH_LEFT_NAME = 3, /* its control is on the leave list */
+	/* ... or it escapes: */
+	LH_ESCAPES_CHOSEN = 4, /* its application, or another BPF program, has chosen its control */
+	LH_ESCAPES_AGENT = 5, /* it has another agent's control */
+	LH_ESCAPES_LOCKED = 6, /* its route locks the control */
+	LH_ESCAPES_YET = 7, /* it can be taken over, and has not been */
+};
+
 /* One socket, as the iterator writes it. */
 struct lh_sample {
 	__u64 cookie;
@@ -95,7 +108,8 @@ struct lh_sample {
 	__u64 pacing_rate; /* likewise; ~0: none yet */
 	struct lh_endpoints ends;
 	char control[LH_NAME_LENGTH];
-	__u16 under_way; /* 1: something is in flight, or waits to be sent */
+	__u8 under_way; /* 1: something is in flight, or waits to be sent */
+	__u8 left; /* why it is not ours: LH_IS_OURS, ... */
 	__u8 tcp_state;
 	__u8 ca_state;
 	__u32 cwnd_segments;

@@ -98,6 +98,7 @@ enum {
 	TCP_INFINITE_SSTHRESH = 0x7fffffff,
 	TCP_INIT_CWND = 10,
 	RTAX_INITCWND = 11,
+	RTAX_CC_ALGO = 16,
 	USEC_PER_SEC = 1000000,
 	TCP_CONG_NON_RESTRICTED = 1,
 
@@ -233,7 +234,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u32 icsk_rto;
 	const struct tcp_congestion_ops *icsk_ca_ops;
-	__u8 icsk_ca_state : 5, icsk_ca_initialized : 1;
+	__u8 icsk_ca_state : 5, icsk_ca_initialized : 1, icsk_ca_setsockopt : 1, icsk_ca_dst_locked : 1;
 	__u8 icsk_retransmits;
 	__u64 icsk_ca_priv[13];
 };
@@ -381,6 +382,7 @@ struct tcp_congestion_ops {
 /* The same struct, relocated, to read the members of any control. */
 struct tcp_congestion_ops___read {
 	char name[TCP_CA_NAME_MAX];
+	__u32 key; /* by which routes name it */
 	struct list_head list;
 } __attribute__((preserve_access_index));
 

@@ -84,6 +84,8 @@ static __always_inline bool tell(struct seq_file *seq, struct tcp_sock *tp, bool
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (storage)
 		record.controlled = settings.clamp || our_name(&name); /* controlled() */
+	if (!record.controlled && (settings.clamp || settings.name[0]))
+		record.left = why_left(tp, record.rule);
 	if (bounds_too && record.controlled) {
 		bound_of(record.cookie, &bound);
 		if (lh_bound_holds(&bound, now_ns)) {

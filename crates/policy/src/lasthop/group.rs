@@ -34,6 +34,8 @@ pub(super) struct Group {
     pub(super) frees: Vec<Rate>,
     /// What each peer with bulk connections proposes; `None`: nothing.
     pub(super) proposals: Vec<Option<Proposal>>,
+    /// The identities of those peers.
+    pub(super) senders: Vec<u64>,
 }
 
 impl Group {
@@ -70,6 +72,13 @@ impl Group {
             news: bulk.iter().filter(is_news).map(|(told, _)| told.rate).collect(),
             frees: known(|told| told.free).collect(),
             proposals: bulk.iter().map(|(told, _)| told.proposal).collect(),
+            senders: peers
+                .peers()
+                .iter()
+                .zip(&told)
+                .filter(|(_, (told, _))| told.bulk)
+                .map(|(peer, _)| peer.id.0)
+                .collect(),
         }
     }
 }

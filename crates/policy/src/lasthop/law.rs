@@ -12,7 +12,7 @@
 use super::group::{BELIEVED, Group, median};
 use super::own::{Host, RECENT, kept, mean};
 use super::told::Proposal;
-use crate::{Ablation, TICK};
+use crate::{Ablation, Harm, TICK};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// The least queue aimed at: one part for the access point, one for each host's turn on the air, and one in proportion
@@ -65,6 +65,8 @@ pub(super) struct Law {
     pub(super) congested: Span,
     /// What this host proposes; `None`: it follows.
     pub(super) proposal: Option<Proposal>,
+    /// Why the latest step was bad, until one is good or bounds may begin again.
+    pub(super) harm: Option<Harm>,
     /// Payload that each host may send and receive; zero without bounds.
     pub(super) rate: Rate,
     /// What all hosts together got without bounds.
@@ -136,6 +138,7 @@ impl Law {
                 // The others wait half as long as the host that has found a step bad.
                 self.waits_until = self.waits_until.max(host.now.saturating_add(self.patience.max(PATIENCE) / 2));
                 self.proposal = Some(Proposal::Free);
+                self.harm = self.harm.or(Some(Harm::Peers));
                 self.release();
             }
             (State::Bound { since, by_peers, step }, Some(aim)) => {
@@ -148,6 +151,9 @@ impl Law {
     /// Without bounds: measures what all get, and begins if the queue is congested or most have begun.
     fn look(&mut self, host: &Host, group: &Group, aim: Option<Span>) {
         self.sees_queue = false;
+        if host.now >= self.waits_until {
+            self.harm = None;
+        }
         if host.bulk == 0 {
             (self.free, self.congested) = (Rate::ZERO, Span::ZERO);
             return;
@@ -243,7 +249,16 @@ impl Law {
         let queue = step.queue / step.judged.as_secs_f64().max(1e-3);
         let gained = got > self.free * GROWS && self.has(Ablation::Edge);
         let filled = queue > FILLED * step.aim.as_secs_f64() && !gained;
-        if lost || got < self.free * KEEPS || filled {
+        let is_judged = !step.judged.is_zero();
+        let (seen, stood) = if is_judged { (got, Span::from_secs_f64(queue)) } else { (group.total, group.queue) };
+        self.harm = if filled || lost && stood > step.aim * FILLED {
+            Some(Harm::Queue { queue: stood, aim: step.aim })
+        } else if lost || got < self.free * KEEPS {
+            Some(Harm::Goodput { got: seen, free: self.free })
+        } else {
+            None
+        };
+        if self.harm.is_some() {
             let back = if self.has(Ablation::StepBack) { step.aim * (1.0 / STEP) } else { Span::MAX };
             self.proposal = Some(if back > step.ceiling { Proposal::Free } else { Proposal::Aim(back) });
             let patience = self.patience.max(PATIENCE);

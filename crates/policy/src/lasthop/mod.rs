@@ -20,9 +20,10 @@ mod tests;
 mod told;
 
 use super::{
-    Ablation, Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicySettings,
+    Ablation, Decision, Enabled, FlowDecision, FlowId, FlowObservation, Harm, Observation, Policy, PolicySettings,
     PolicyState, Reason, Trigger,
 };
+use crate::gain::{Comparison, Got, Seen, Senders};
 use group::Group;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::Word;
@@ -42,6 +43,7 @@ pub struct Lasthop {
     before: BTreeMap<FlowId, u32>,
     give_back_until: Time,
     told: Told,
+    comparison: Comparison,
 }
 
 impl Lasthop {
@@ -53,6 +55,7 @@ impl Lasthop {
             before: BTreeMap::new(),
             give_back_until: Time::ZERO,
             told: Told::default(),
+            comparison: Comparison::default(),
         }
     }
 
@@ -87,13 +90,26 @@ impl Lasthop {
         (state.bulk() && segment > 0).then_some(bound)
     }
 
+    /// `is_bound`: whether limits held until now.
+    fn compare(&mut self, host: &Host, group: &Group, is_bound: bool) {
+        let round_trip = host.queue.map(|queue| host.base + queue);
+        self.comparison.on_tick(Seen {
+            elapsed: host.elapsed,
+            got: Got { host: host.delivered, group: group.total, round_trip },
+            senders: Senders { peers: group.senders.clone(), connections: host.bulk },
+            is_bound,
+            is_congested: self.law.sees_queue || !self.law.congested.is_zero(),
+        });
+    }
+
     fn decide(&mut self, observation: &Observation<'_>, host: &Host, group: &Group) -> Vec<FlowDecision> {
         let (since, by_peers, aim) = match self.law.state {
             State::Bound { since, by_peers, step: Step { aim, .. } } => (since, by_peers, aim),
             State::Free => {
                 let excess = group.queue;
                 let reason = if observation.now < self.law.waits_until {
-                    Reason::Free
+                    let left = self.law.waits_until.saturating_since(observation.now);
+                    Reason::Free { harm: self.law.harm.unwrap_or(Harm::Peers), left }
                 } else if self.law.congested.is_zero() && !self.law.sees_queue {
                     Reason::NotFull { excess }
                 } else {
@@ -137,6 +153,7 @@ impl Policy for Lasthop {
             (true, State::Free) if host.bulk > 0 => self.give_back_until = observation.now.saturating_add(STEP_FOR * 2),
             _ => {}
         }
+        self.compare(&host, &group, was_bound);
         self.told = Told {
             rate: self.law.rate,
             delivered: host.delivered,
@@ -158,11 +175,10 @@ impl Policy for Lasthop {
         let waits = self.told.proposal == Some(told::Proposal::Free);
         Some(PolicyState {
             common_rate: known(self.told.rate),
-            delivered: Some(self.told.delivered),
-            free: known(self.law.free),
+            gain: self.comparison.gain(),
             excess: self.told.queue,
             released: waits && matches!(self.law.state, State::Free),
-            harmed: waits,
+            harmed: self.law.harm,
         })
     }
 }
