@@ -123,6 +123,36 @@ fn two_cubics_on_a_dumbbell() {
     compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), told);
 }
 
+/// The case fast-long-link: one of today's hosts over 160 ms and 100 Mb/s. What holds it back is its window, in both
+/// habitats: a valve that let through a millisecond's pace at each millisecond left it 43 Mb/s. In 9 s slow start is over.
+#[test]
+fn one_upload_of_today_over_a_fast_and_long_link() {
+    if !can_run() {
+        return;
+    }
+    let settings = ["duration_s=11".into(), "warmup_s=9".into()];
+    let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").mean);
+    let scenario = "crates/cli/tests/cases/fast-long-link.toml";
+    compare_in(scenario, &settings, of, (0.10, 0.02), "fast-long-link: Mb/s and ms");
+}
+
+/// The case asymmetric-acks: the host's link takes 240 acknowledgements of 52 bytes in a second, and its queue holds 100. They
+/// wait there, 416 ms at most and 10 ms on the way, and nowhere else.
+#[test]
+fn acknowledgements_wait_in_the_queue_of_their_link_alone() {
+    if !can_run() {
+        return;
+    }
+    let settings = ["duration_s=8".into(), "warmup_s=4".into()];
+    let of = |result: &RunResult| {
+        let rtt = result.rtt_ms.expect("it was measured");
+        assert!(rtt.mean < 440.0, "{rtt:?}");
+        (result.aggregate_goodput_mbps, rtt.mean)
+    };
+    let scenario = "crates/cli/tests/cases/asymmetric-acks.toml";
+    compare_in(scenario, &settings, of, (0.10, 0.10), "asymmetric-acks: Mb/s and ms");
+}
+
 /// Two of today's stations behind an 802.11ac access point, at a third of its rate: goodput, and how many packets a
 /// transmission carries. A station whose packets came to the model one by one, or four at a time, would show in both.
 #[test]

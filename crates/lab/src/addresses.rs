@@ -28,7 +28,7 @@ impl AddressPlan {
     pub(crate) const HOST_PREFIX6: u8 = 112;
     const HOST_NET: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 0);
     const BROADCAST: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 255);
-    const SERVER_NET: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 0);
+    pub(crate) const SERVER_NET: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 0);
     const GUEST_NET: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 0);
     const HOST_NET6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 0);
     const GUEST_NET6: Ipv6Addr = Ipv6Addr::new(0xfd79, 0, 0, 0, 0, 0, 0, 0);

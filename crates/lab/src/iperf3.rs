@@ -12,9 +12,9 @@ use crate::laws;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::samples::{FlowSample, Samples};
+use crate::small_queues::Station;
 use crate::tcp_info::TcpInfo;
 use crate::traffic::{Counted, FlowPlan, LOOK_EVERY, Report, reset_when_closed, tell_small_queues};
-use crate::valve::Station;
 use lasthop_scenario::{Direction, Scenario, TrafficKind};
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
@@ -178,7 +178,7 @@ impl<'a> Iperf3<'a> {
             if small_queues {
                 let read: Vec<_> = self.flows.iter_mut().map(Flow::read).collect();
                 let senders = self.flows.iter().zip(read).filter_map(|(flow, info)| Some((&flow.plan, info?)));
-                tell_small_queues(senders, stations);
+                tell_small_queues(senders, stations, now);
             }
             let most = if small_queues { LOOK_EVERY } else { Span::from_millis(20) };
             let sleep = clock.until(next_sample).min(most);

@@ -39,6 +39,7 @@ mod netlink;
 mod process;
 mod real_time;
 mod samples;
+mod small_queues;
 mod tcp_info;
 mod tcp_switches;
 mod traffic;
@@ -69,6 +70,7 @@ use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
 use samples::{Kept, Samples};
+use small_queues::Station;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +80,7 @@ use tcp_switches::{Refused, Stack};
 use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
-use valve::{Station, Valves};
+use valve::{Bell, Valves};
 
 /// The interval of the watch over a run.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
@@ -198,7 +200,10 @@ fn run_in_steps(
     let flows = Flows::prepare(options.traffic, plans, &hosts)?;
     let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
-    let stations: Vec<Station> = of_hosts.chain(of_servers).map(Station::new).collect();
+    let ends = specs.len() + servers.specs.len();
+    let has_guest = |end| guest.is_some_and(|guest| end == usize::from(guest.host) || end == ends - 1);
+    let station = |(end, queues_in_model)| Station::new(queues_in_model, has_guest(end), grain.tcp_segments);
+    let stations: Vec<Station> = of_hosts.chain(of_servers).enumerate().map(station).collect();
     let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
     let valves = Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])), grain)?;
 
@@ -212,7 +217,8 @@ fn run_in_steps(
     let clock = Clock::start();
     let over = AtomicBool::new(false);
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
-    let real_time = RealTime::new(network, &hosts, &stations, clock, shortest_sleep)?.showing(options.capture);
+    let bell = Bell::default();
+    let real_time = RealTime::new(network, &hosts, (&stations, &bell), clock, shortest_sleep)?.showing(options.capture);
     // A guest is on its host and on its server, the last.
     let of_guest = guest.iter().flat_map(|guest| {
         let sockets = hosts::stack_of(&specs[usize::from(guest.host)].kind).sockets;
@@ -227,7 +233,7 @@ fn run_in_steps(
     let (medium, traffic, valves, queues, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, samples, &over)));
-        let valves = scope.spawn(|| ending(&over, || valves.run(&over)));
+        let valves = scope.spawn(|| ending(&over, || valves.run(&bell, clock, &over)));
         let queues = scope.spawn(|| ending(&over, || guest::queues::tell(&of_guest, &over)));
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, running.as_mut(), &over));
         (joined(medium), joined(traffic), joined(valves), joined(queues), watched)
@@ -260,6 +266,7 @@ fn run_in_steps(
         traffic,
         agents,
         device_drops,
+        held: stations.iter().map(Station::held).collect(),
         links: links.into_parts().0,
         wall,
     };

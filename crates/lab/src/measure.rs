@@ -11,7 +11,7 @@ use lasthop_scenario::{
     AgentMode, Build, Direction, FlowSpec, HostPolicyResult, HostSpec, InvalidKind, LastLinkResult, Lateness,
     RunResult, Scenario, Series,
 };
-use lasthop_units::Time;
+use lasthop_units::{Span, Time};
 use std::time::Duration;
 
 /// The maximum 99th percentile of delivery lateness in a valid run. It is the resolution of TCP timestamps, and a
@@ -20,6 +20,9 @@ const LATE_P99_US: u64 = 1_000;
 /// The maximum delivery lateness in a valid run: the kernel's minimum retransmission timeout (TCP_RTO_MIN). A longer
 /// delay alone could have caused a timeout.
 const LATE_MAX_US: u64 = 200_000;
+
+/// The share of the time for which a valve may hold senders back in a valid run, in percent: their goodput falls by no more.
+const HELD_PERCENT: f64 = 10.0;
 
 /// A program of a policy may be late at one tick in this many; nothing is bounded then.
 const PROGRAM_LATE_ONE_IN: u64 = 100;
@@ -37,6 +40,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) agents: Vec<AgentReport>,
     /// Packets dropped by full devices after the warm-up.
     pub(crate) device_drops: DeviceDrops,
+    /// By end: for how long its valve held senders back after the warm-up.
+    pub(crate) held: Vec<Span>,
     /// The state that servers' laws derived from clients' reports, in order of time.
     pub(crate) links: Vec<LinkSample>,
     pub(crate) wall: Duration,
@@ -189,6 +194,19 @@ impl Measured<'_> {
                 format!("the applications were {traffic_us} us late, more than the shortest timeout of TCP"),
             ));
         }
+        if let Some((end, percent)) = most_held(&self.held, self.scenario.duration - self.scenario.warmup) {
+            let who = match end.checked_sub(self.hosts.len()) {
+                Some(server) => format!("server {server}"),
+                None => format!("host {end}"),
+            };
+            reasons.push((
+                Late,
+                format!(
+                    "the laboratory, not TCP, held {who} back for {percent:.0} % of the time: its valve was shut while less than \
+                     half of what TCP small queues permit was queued"
+                ),
+            ));
+        }
         let failed = self.flows().zip(&self.traffic.flows).filter_map(|((_, flow), report)| {
             report.failed.as_ref().map(|failed| (Failed, format!("flow {} of host {}: {failed}", flow.id, flow.host)))
         });
@@ -240,6 +258,13 @@ impl Measured<'_> {
     }
 }
 
+/// The end that its valve has held back longest, and for how many percent of the measured time, if that is too much.
+fn most_held(held: &[Span], measured: Span) -> Option<(usize, f64)> {
+    let (end, longest) = held.iter().enumerate().max_by_key(|(_, held)| **held)?;
+    let percent = 100.0 * longest.as_secs_f64() / measured.as_secs_f64();
+    (percent > HELD_PERCENT).then_some((end, percent))
+}
+
 fn policy_result(agent: &AgentReport) -> HostPolicyResult {
     HostPolicyResult {
         host: agent.host,
@@ -250,5 +275,19 @@ fn policy_result(agent: &AgentReport) -> HostPolicyResult {
         terminals_max: agent.terminals_max,
         control_enabled_at_s: agent.enabled_at.map(Time::as_secs_f64),
         bounds_changed: agent.bounds_changed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_not_valid_whose_valve_held_one_end_for_more_than_a_tenth_of_the_time() {
+        let ms = Span::from_millis;
+        assert_eq!(most_held(&[ms(0), ms(1500), ms(300)], ms(15_000)), None);
+        assert_eq!(most_held(&[ms(0), ms(300), ms(3000)], ms(15_000)), Some((2, 20.0)));
+        // A guest that ended within the warm-up; a run without modern ends.
+        assert_eq!((most_held(&[ms(0)], ms(0)), most_held(&[], ms(15_000))), (None, None));
     }
 }

@@ -10,12 +10,28 @@ use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use netlink_packet_route::tc::{
+    TcAttribute, TcFilterU32Option, TcHandle, TcMessage, TcOption, TcU32Key, TcU32Selector, TcU32SelectorFlags,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+
+/// The handle of the discipline with the lanes; a lane's own has the next ones.
+const LANES: u16 = 2;
+
+/// Which packets go into a lane: those of a protocol whose words are as here.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    /// ETH_P_IP or ETH_P_IPV6.
+    pub(crate) protocol: u16,
+    /// Words of the IP header: the byte where each begins, and its value under a mask.
+    pub(crate) words: Vec<(i32, u32, u32)>,
+    /// 0: in none.
+    pub(crate) lane: u16,
+}
 
 /// An rtnetlink connection to the namespace that opened it.
 pub(crate) struct Netlink {
@@ -105,29 +121,42 @@ impl Netlink {
 
     /// Gives the link a FIFO queueing discipline. The system's default might be fq, which paces every connection.
     pub(crate) fn queue_plainly(&mut self, interface_index: u32) -> Result<()> {
-        self.set_queueing(interface_index, "pfifo", Vec::new(), NLM_F_CREATE | NLM_F_REPLACE)
+        let place = (TcHandle::ROOT, TcHandle { major: 1, minor: 0 });
+        let message = traffic_control(interface_index, place, "pfifo", Vec::new());
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
             .doing("cannot set the queueing discipline of a TUN device")
     }
 
-    /// Puts a token bucket before the link, or changes the existing one (tc-tbf(8)). It has rate `rate`, a bucket of
-    /// `burst` and a queue of `limit`.
-    pub(crate) fn shape(&mut self, interface_index: u32, rate: Rate, burst: Bytes, limit: Bytes) -> Result<()> {
-        let options = token_bucket(rate, burst, limit);
-        // Replaces the previous discipline. A token bucket with the same handle is changed and keeps its queue.
-        self.set_queueing(interface_index, "tbf", options, NLM_F_CREATE | NLM_F_REPLACE)
-            .doing("cannot set the token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
+    /// Gives the link lanes, numbered from 1, each with a queueing discipline of its own to come ([`shape`](Self::shape)). A
+    /// packet goes into the lane of the first rule that it matches. All others go before those in lanes, at once (tc-htb(8)).
+    pub(crate) fn divide(&mut self, interface_index: u32, lanes: u16, rules: &[Rule]) -> Result<()> {
+        const DOING: &str = "cannot set the lanes of a TUN device (the kernel needs CONFIG_NET_SCH_HTB)";
+        const RULES: &str = "cannot set the filters of a TUN device (the kernel needs CONFIG_NET_CLS_U32)";
+
+        let (root, create) = (TcHandle { major: LANES, minor: 0 }, NLM_F_CREATE | NLM_F_REPLACE);
+        let message = traffic_control(interface_index, (TcHandle::ROOT, root), "htb", hierarchy());
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), create).doing(DOING)?;
+        for lane in 1..=lanes {
+            let class = TcHandle { major: LANES, minor: lane };
+            let message = traffic_control(interface_index, (root, class), "htb", unlimited_class());
+            self.request(RouteNetlinkMessage::NewTrafficClass(message), NLM_F_CREATE).doing(DOING)?;
+        }
+        for (priority, rule) in (1..).zip(rules) {
+            let mut message = traffic_control(interface_index, (root, TcHandle::UNSPEC), "u32", rule.options());
+            message.header.info = priority << 16 | u32::from(rule.protocol.to_be());
+            self.request(RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_CREATE).doing(RULES)?;
+        }
+        Ok(())
     }
 
-    fn set_queueing(&mut self, interface_index: u32, kind: &str, options: Vec<TcOption>, flags: u16) -> io::Result<()> {
-        let mut message = TcMessage::default();
-        message.header.index = i32::try_from(interface_index).expect("the kernel's indices are positive ints");
-        message.header.parent = TcHandle::ROOT;
-        message.header.handle = TcHandle { major: if kind == "tbf" { 2 } else { 1 }, minor: 0 };
-        message.attributes.push(TcAttribute::Kind(kind.to_owned()));
-        if !options.is_empty() {
-            message.attributes.push(TcAttribute::Options(options));
-        }
-        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), flags)
+    /// Puts a token bucket into a lane, or changes the existing one (tc-tbf(8)). It has rate `rate`, a bucket of
+    /// `burst` and a queue of `limit`.
+    pub(crate) fn shape(&mut self, interface: u32, lane: u16, rate: Rate, burst: Bytes, limit: Bytes) -> Result<()> {
+        let place = (TcHandle { major: LANES, minor: lane }, TcHandle { major: LANES + lane, minor: 0 });
+        let message = traffic_control(interface, place, "tbf", token_bucket(rate, burst, limit));
+        // Replaces the previous discipline. A token bucket with the same handle is changed and keeps its queue.
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
+            .doing("cannot set a token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
     }
 
     fn request(&mut self, payload: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
@@ -152,21 +181,84 @@ pub(crate) fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
+/// Of a thing of this kind with a place: its parent, and its own handle.
+fn traffic_control(
+    interface_index: u32,
+    (parent, handle): (TcHandle, TcHandle),
+    kind: &str,
+    options: Vec<TcOption>,
+) -> TcMessage {
+    let mut message = TcMessage::default();
+    message.header.index = i32::try_from(interface_index).expect("the kernel's indices are positive ints");
+    (message.header.parent, message.header.handle) = (parent, handle);
+    message.attributes.push(TcAttribute::Kind(kind.to_owned()));
+    if !options.is_empty() {
+        message.attributes.push(TcAttribute::Options(options));
+    }
+    message
+}
+
+impl Rule {
+    fn options(&self) -> Vec<TcOption> {
+        let key = |&(at, mask, value): &(i32, u32, u32)| {
+            let mut key = TcU32Key::default();
+            (key.off, key.mask, key.val) = (at, mask, value);
+            key
+        };
+        let mut selector = TcU32Selector::default();
+        selector.flags = TcU32SelectorFlags::Terminal;
+        selector.nkeys = self.words.len() as u8;
+        selector.keys = self.words.iter().map(key).collect();
+        let class = TcHandle { major: LANES, minor: self.lane };
+        [TcFilterU32Option::ClassId(class), TcFilterU32Option::Selector(selector)].map(TcOption::U32).into()
+    }
+}
+
+/// `struct tc_htb_glob` (linux/pkt_sched.h). What no filter puts into a class goes before those in classes.
+fn hierarchy() -> Vec<TcOption> {
+    const TCA_HTB_INIT: u16 = 2;
+    const VERSION: u32 = 3;
+
+    // version, rate2quantum, default class, debug, direct packets
+    let options = [VERSION, 10, 0, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
+    vec![TcOption::Other(DefaultNla::new(TCA_HTB_INIT, options))]
+}
+
+/// `struct tc_htb_opt` (linux/pkt_sched.h): a class whose own rate limits nothing.
+fn unlimited_class() -> Vec<TcOption> {
+    const TCA_HTB_PARMS: u16 = 1;
+    /// In units of 64 ns.
+    const A_SECOND: u32 = 15_625_000;
+    /// As a packet of TCP; without it the kernel computes one and complains.
+    const QUANTUM: u32 = 3000;
+
+    let mut options = Vec::with_capacity(44);
+    options.extend(rate_spec(u32::MAX));
+    options.extend(rate_spec(u32::MAX));
+    // buffers, quantum, level, priority
+    options.extend([A_SECOND, A_SECOND, QUANTUM, 0, 0].into_iter().flat_map(u32::to_ne_bytes));
+    vec![TcOption::Other(DefaultNla::new(TCA_HTB_PARMS, options))]
+}
+
+/// `struct tc_ratespec`: cell_log, linklayer, overhead, cell_align, mpu, rate. With a link layer, the kernel computes
+/// transmission times itself and needs no rate table.
+fn rate_spec(bytes_per_second: u32) -> [u8; 12] {
+    const TC_LINKLAYER_ETHERNET: u8 = 1;
+
+    let mut spec = [0; 12];
+    spec[1] = TC_LINKLAYER_ETHERNET;
+    spec[8..].copy_from_slice(&bytes_per_second.to_ne_bytes());
+    spec
+}
+
 /// `struct tc_tbf_qopt` and the burst in bytes (linux/pkt_sched.h).
 fn token_bucket(rate: Rate, burst: Bytes, limit: Bytes) -> Vec<TcOption> {
     const TCA_TBF_PARMS: u16 = 1;
     const TCA_TBF_BURST: u16 = 6;
-    /// With a link layer, the kernel computes transmission times itself and needs no rate table.
-    const TC_LINKLAYER_ETHERNET: u8 = 1;
 
-    let bytes_per_second = u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX);
     let mut options = Vec::with_capacity(36);
-    for bytes_per_second in [bytes_per_second, 0] {
-        // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate. The second is the peak rate
-        // (absent).
-        options.extend([0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0]);
-        options.extend(bytes_per_second.to_ne_bytes());
-    }
+    options.extend(rate_spec(u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX)));
+    options.extend(rate_spec(0)); // no peak rate
     options.extend(u32::try_from(limit.get()).unwrap_or(u32::MAX).to_ne_bytes());
     options.extend([0; 4]); // buffer, in ticks: given in bytes below
     options.extend([0; 4]); // mtu of the peak rate

@@ -18,13 +18,13 @@
 //! [valves](crate::valve). On links, a host's queue is its first link's, in the model, and the loop reads every device
 //! at every turn.
 
-use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT};
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
 use crate::samples::Kept;
+use crate::small_queues::Station;
 use crate::tun::MTU;
-use crate::valve::{Station, is_waker};
+use crate::valve::{Bell, is_waker};
 use lasthop_capture::{Capture, Side};
 use lasthop_network::{
     AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Seen, Standard, Statistics,
@@ -59,12 +59,12 @@ const LONGEST_SLEEP: Span = Span::from_millis(20);
 
 /// The loop's maximum work without a sleep before it gives up its priority. The kernel limits real-time threads to 0.95
 /// s in each second, and would stop the loop for 50 ms.
-const LONGEST_WORK: Span = Span::from_millis(500);
+pub(crate) const LONGEST_WORK: Span = Span::from_millis(500);
 
 /// Packets read from one device before the loop looks at the time again.
 const READS_IN_A_ROW: usize = 16;
 
-/// The identifier of packets that small queues do not count.
+/// The identifier of packets that are in no lane.
 const UNCOUNTED: u64 = u64::MAX;
 
 /// The number of answers needed to estimate the machine's own turnaround.
@@ -165,6 +165,7 @@ pub(crate) struct RealTime<'a> {
     hosts: &'a Hosts,
     /// One for each end, as input to the valves.
     stations: &'a [Station],
+    bell: &'a Bell,
     /// The queues whose lengths are sampled.
     places: Vec<QueueId>,
     clock: Clock,
@@ -174,12 +175,10 @@ pub(crate) struct RealTime<'a> {
     readable: Vec<bool>,
     /// By host: the oldest packet from its device, if its ring has no room for it.
     held: Vec<Option<Packet<Arc<[u8]>>>>,
-    /// By end with its queue in the model: the bytes in that queue.
-    queued: Vec<u64>,
-    /// By end: the bytes taken from its device since the start, those that the model had no room for included.
-    passed: Vec<u64>,
-    /// The same of datagrams of flows.
-    datagrams: Vec<u64>,
+    /// By end with its queue in the model, and by lane: the bytes in that queue.
+    queued: Vec<[u64; 2]>,
+    /// The same of those taken from its device since the start, those that the model had no room for included.
+    passed: Vec<[u64; 2]>,
     departures: Vec<Departure>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
     lateness: Histogram,
@@ -199,7 +198,7 @@ impl<'a> RealTime<'a> {
     pub(crate) fn new(
         mut network: Network<Arc<[u8]>>,
         hosts: &'a Hosts,
-        stations: &'a [Station],
+        (stations, bell): (&'a [Station], &'a Bell),
         clock: Clock,
         shortest_sleep: Span,
     ) -> Result<Self> {
@@ -222,11 +221,11 @@ impl<'a> RealTime<'a> {
             network,
             hosts,
             stations,
+            bell,
             places,
             held: vec![None; hosts.queues_in_devices],
-            queued: vec![0; stations.len()],
-            passed: vec![0; stations.len()],
-            datagrams: vec![0; stations.len()],
+            queued: vec![[0; 2]; stations.len()],
+            passed: vec![[0; 2]; stations.len()],
             departures: Vec::new(),
             clock,
             shortest_sleep,
@@ -286,6 +285,7 @@ impl<'a> RealTime<'a> {
                 self.network.reset_statistics(now);
                 self.lateness = Histogram::new();
                 self.turnaround = Histogram::new();
+                self.stations.iter().for_each(Station::reset);
             }
             if now >= next_sample {
                 self.sample_queues(now, &mut queues);
@@ -376,8 +376,7 @@ impl<'a> RealTime<'a> {
             if departure.id == UNCOUNTED {
                 continue;
             }
-            // An end of 2012 at the same node counts nothing.
-            let queued = &mut self.queued[departure.id as usize];
+            let queued = &mut self.queued[departure.id as usize / 2][departure.id as usize % 2];
             *queued = queued.saturating_sub(departure.size.get());
         }
     }
@@ -396,8 +395,8 @@ impl<'a> RealTime<'a> {
                 if let Some((from, ip)) = shown {
                     self.show(taken.then_some((now, from, Side::Out, &ip[..])));
                 }
-                if taken && id != UNCOUNTED && self.stations[end].queues_in_model() {
-                    self.queued[end] += size;
+                if taken && id != UNCOUNTED {
+                    self.queued[end][id as usize % 2] += size;
                 }
                 reads += 1;
                 if reads == READS_IN_A_ROW {
@@ -408,8 +407,16 @@ impl<'a> RealTime<'a> {
         }
         // Offers may cause departures.
         self.count_departures();
+        let now = self.clock.now();
+        let mut is_missing = false;
         for (end, station) in self.stations.iter().enumerate().filter(|(_, station)| station.queues_in_model()) {
-            station.report(self.queued[end], self.passed[end], self.datagrams[end]);
+            for &lane in station.lanes() {
+                let (queued, passed) = (self.queued[end][lane as usize], self.passed[end][lane as usize]);
+                is_missing |= station.report(lane, queued, passed, now);
+            }
+        }
+        if is_missing {
+            self.bell.ring();
         }
         Ok(more)
     }
@@ -446,10 +453,9 @@ impl<'a> RealTime<'a> {
             if let Some(asked) = asked.filter(|asked| asked.turn + 1 >= self.turn) {
                 self.turnaround.record(self.clock.now().saturating_since(asked.at));
             }
-            self.passed[end] += length as u64;
-            let is_datagram = is_datagram_of_a_flow(packet);
-            if is_datagram {
-                self.datagrams[end] += length as u64;
+            let lane = self.stations[end].lane(packet);
+            if let Some(lane) = lane {
+                self.passed[end][lane as usize] += length as u64;
             }
             let Some(to) = self.hosts.plan.destination(packet) else {
                 self.unroutable += 1;
@@ -461,7 +467,7 @@ impl<'a> RealTime<'a> {
                 size: Bytes::new(length as u64),
                 flow: flow_of(packet),
                 dscp: dscp_of(packet),
-                id: if is_datagram { UNCOUNTED } else { end as u64 },
+                id: lane.map_or(UNCOUNTED, |lane| 2 * end as u64 + lane as u64),
                 payload: Arc::from(packet),
             }));
         }
@@ -495,14 +501,6 @@ fn flow_of(packet: &[u8]) -> u32 {
     };
     let bytes = packet[protocol_at..=protocol_at].iter().chain(&packet[addresses]).chain(ports);
     bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(PRIME))
-}
-
-/// Whether this is a datagram of one of the laboratory's flows: UDP over IPv4 with a server of the scenario, whose ports
-/// are both the flow's.
-fn is_datagram_of_a_flow(packet: &[u8]) -> bool {
-    const UDP: u8 = 17;
-    let ports = packet.get(20..24).filter(|_| packet[0] == 0x45 && packet[9] == UDP && AddressPlan::has_server(packet));
-    ports.is_some_and(|ports| ports[..2] == ports[2..] && u16::from_be_bytes([ports[0], ports[1]]) >= FIRST_CLIENT_PORT)
 }
 
 /// Asks the kernel to run this thread as soon as its sleep ends; returns whether it has priority now. It has no timer
@@ -574,24 +572,6 @@ mod tests {
         assert_ne!(flow_of(&cut), tcp);
         // Protocol 6, 10 bytes 0.0.0.0 -> 10.77.0.2, by hand from the definition of FNV-1a.
         assert_eq!(flow_of(&cut), 0x2675_db22);
-    }
-
-    #[test]
-    fn a_datagram_of_a_flow_has_its_port_at_both_ends() {
-        let packet = |server: [u8; 4], protocol: u8, from: u16, to: u16| {
-            let mut packet = header();
-            packet[9] = protocol;
-            packet[12..16].copy_from_slice(&server);
-            packet.extend([from.to_be_bytes(), to.to_be_bytes()].concat());
-            is_datagram_of_a_flow(&packet)
-        };
-        let server = [10, 78, 0, 1];
-        assert!(packet(server, 17, 10_007, 10_007));
-        // A guest's WireGuard: its servers are others.
-        assert!(!packet([10, 79, 0, 1], 17, 51_820, 51_820));
-        assert!(!packet(server, 6, 10_007, 10_007));
-        assert!(!packet(server, 17, 10_007, 53) && !packet(server, 17, 123, 123));
-        assert!(!is_datagram_of_a_flow(&header()));
     }
 
     #[test]

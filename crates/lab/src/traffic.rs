@@ -25,8 +25,8 @@ use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
 use crate::real_time::wait;
 use crate::samples::{FlowSample, Samples};
+use crate::small_queues::Station;
 use crate::tcp_info::TcpInfo;
-use crate::valve::Station;
 use datagrams::{DATAGRAM_HEADERS, datagram_sockets};
 use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::{Direction, SERVER_PORT, TrafficKind};
@@ -201,10 +201,10 @@ impl<'a> Traffic<'a> {
             if now >= end {
                 break;
             }
-            late = late.max(self.act_all(clock, stations)?);
+            late = late.max(self.act_all(clock)?);
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
-                self.read_lumps(clock, stations)?;
+                self.read_lumps(clock)?;
                 self.read_senders();
                 self.flows.iter_mut().for_each(|flow| flow.in_warmup = flow.counted());
             }
@@ -217,19 +217,19 @@ impl<'a> Traffic<'a> {
             }
             if next_look.is_some_and(|next| now >= next) {
                 next_look = Some(now + LOOK_EVERY);
-                self.read_lumps(clock, stations)?;
+                self.read_lumps(clock)?;
                 let read = self.read_senders();
-                tell_small_queues(read.into_iter().map(|(flow, info)| (&self.plans[flow], info)), stations);
+                tell_small_queues(read.into_iter().map(|(flow, info)| (&self.plans[flow], info)), stations, now);
             }
             let next = self.plans.iter().map(|plan| plan.application.next_at());
             let next = next.chain([next_sample]).chain(warm).chain(next_look).min().unwrap_or(end);
             let sleep = clock.until(next).min(Span::from_millis(20));
             let woken = wait(&self.epoll, &mut events, sleep).doing("cannot wait for the sockets of the traffic")?;
             for event in &events[..woken] {
-                self.on_event(event, clock, stations)?;
+                self.on_event(event, clock)?;
             }
         }
-        self.read_lumps(clock, stations)?;
+        self.read_lumps(clock)?;
         self.read_senders();
         let warm = self.warm;
         let until = end.min(clock.now());
@@ -251,28 +251,28 @@ impl<'a> Traffic<'a> {
         Ok(Report { flows: flows.collect(), samples, every, came: self.came, late })
     }
 
-    fn on_event(&mut self, event: &EpollEvent, clock: Clock, stations: &[Station]) -> Result<()> {
+    fn on_event(&mut self, event: &EpollEvent, clock: Clock) -> Result<()> {
         let (flow, end) = match Token::of(event) {
-            Token::Listener(server) => return self.accept(server, clock, stations),
+            Token::Listener(server) => return self.accept(server, clock),
             Token::Client(flow) => (flow, Direction::Up),
             Token::Server(flow) => (flow, Direction::Down),
         };
         if self.plans[flow].spec.kind.is_datagrams() {
-            self.serve_datagrams(flow, end, clock, stations);
+            self.serve_datagrams(flow, end, clock);
             Ok(())
         } else {
-            self.serve(flow, end, clock, stations)
+            self.serve(flow, end, clock)
         }
     }
 
     /// Lets all applications do what is due; returns how late the latest was.
-    fn act_all(&mut self, clock: Clock, stations: &[Station]) -> Result<Span> {
+    fn act_all(&mut self, clock: Clock) -> Result<Span> {
         let mut late = Span::ZERO;
         for number in 0..self.plans.len() {
             let (now, due) = (clock.now(), self.plans[number].application.next_at());
             if due <= now {
                 late = late.max(now - due);
-                self.act(number, clock, stations)?;
+                self.act(number, clock)?;
             }
         }
         Ok(late)
@@ -280,7 +280,7 @@ impl<'a> Traffic<'a> {
 
     /// Lets an application do what is due, of more than [`ACTS_AT_ONCE`] a part: whose datagrams come due faster than this
     /// machine sends them must hold up neither the other flows nor the end of the run.
-    fn act(&mut self, number: usize, clock: Clock, stations: &[Station]) -> Result<()> {
+    fn act(&mut self, number: usize, clock: Clock) -> Result<()> {
         let mut actions = Vec::new();
         for _ in 0..ACTS_AT_ONCE {
             let now = clock.now();
@@ -290,13 +290,13 @@ impl<'a> Traffic<'a> {
             }
             application.act(now, &mut actions);
             for action in actions.drain(..) {
-                self.carry_out(number, action, clock, stations)?;
+                self.carry_out(number, action, clock)?;
             }
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, number: usize, action: Action, clock: Clock, stations: &[Station]) -> Result<()> {
+    fn carry_out(&mut self, number: usize, action: Action, clock: Clock) -> Result<()> {
         let flow = &mut self.flows[number];
         match action {
             Action::Open => return self.open(number),
@@ -314,7 +314,7 @@ impl<'a> Traffic<'a> {
                     other => unreachable!("{} sends no datagrams", other.as_str()),
                 };
                 let direction = self.plans[number].spec.direction;
-                self.send_datagram(number, direction, (datagram, now), size - DATAGRAM_HEADERS, stations);
+                self.send_datagram(number, direction, (datagram, now), size - DATAGRAM_HEADERS);
                 return Ok(());
             }
             Action::Saturate | Action::Cease => unreachable!("a scenario with saturated traffic is refused"),
@@ -348,7 +348,7 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    fn accept(&mut self, server: usize, clock: Clock, stations: &[Station]) -> Result<()> {
+    fn accept(&mut self, server: usize, clock: Clock) -> Result<()> {
         loop {
             let (accepted, client) = match self.listeners[server].accept() {
                 Ok(accepted) => accepted,
@@ -375,7 +375,7 @@ impl<'a> Traffic<'a> {
             flow.server = Some(accepted);
             flow.connected = true;
             // A client that had to close has waited for this.
-            self.serve(number, Direction::Up, clock, stations)?;
+            self.serve(number, Direction::Up, clock)?;
         }
     }
 
@@ -407,7 +407,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// Handles an event on one end of a flow: the host's ("up") or its server's.
-    fn serve(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) -> Result<()> {
+    fn serve(&mut self, number: usize, end: Direction, clock: Clock) -> Result<()> {
         self.flush(number, clock.now());
         let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         let socket = match end {
@@ -424,7 +424,7 @@ impl<'a> Traffic<'a> {
                 }
                 plan.application.on_asked(now, flow.asked);
             }
-            return self.act(number, clock, stations);
+            return self.act(number, clock);
         }
         let first = flow.received == Bytes::ZERO;
         match receive_all(socket, &mut self.zeroes, plan.asks()) {
@@ -451,11 +451,11 @@ impl<'a> Traffic<'a> {
             }
             Err(error) => flow.fail(plan, &self.epoll, now, error),
         }
-        self.act(number, clock, stations)
+        self.act(number, clock)
     }
 
     /// Reads what has arrived but did not wake its receiver.
-    fn read_lumps(&mut self, clock: Clock, stations: &[Station]) -> Result<()> {
+    fn read_lumps(&mut self, clock: Clock) -> Result<()> {
         for flow in 0..self.flows.len() {
             let (state, plan) = (&self.flows[flow], &self.plans[flow]);
             if plan.reads_lumps() && state.server.is_some() {
@@ -463,7 +463,7 @@ impl<'a> Traffic<'a> {
                     Direction::Up => Direction::Down,
                     Direction::Down => Direction::Up,
                 };
-                self.serve(flow, receiver, clock, stations)?;
+                self.serve(flow, receiver, clock)?;
             }
         }
         Ok(())
@@ -552,10 +552,16 @@ impl Token {
 }
 
 /// Tells each station what the senders there together may have below their sockets.
-pub(crate) fn tell_small_queues<'a>(senders: impl Iterator<Item = (&'a FlowPlan, TcpInfo)>, stations: &[Station]) {
+pub(crate) fn tell_small_queues<'a>(
+    senders: impl Iterator<Item = (&'a FlowPlan, TcpInfo)>,
+    stations: &[Station],
+    now: Time,
+) {
     let mut permitted = vec![Bytes::ZERO; stations.len()];
     for (plan, info) in senders {
-        permitted[plan.sender()] += plan.options.small_queue(info.pacing_rate);
+        let is_busy = info.in_flight_segments > 0 || info.unsent_bytes > 0;
+        let least = if is_busy { stations[plan.sender()].least() } else { Bytes::ZERO };
+        permitted[plan.sender()] += plan.options.small_queue(info.pacing_rate).max(least);
     }
-    stations.iter().zip(permitted).for_each(|(station, bytes)| station.permit(bytes));
+    stations.iter().zip(permitted).for_each(|(station, bytes)| station.permit(bytes, now));
 }

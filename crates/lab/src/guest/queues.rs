@@ -6,10 +6,10 @@
 use crate::WATCH_EVERY;
 use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
+use crate::small_queues::Station;
 use crate::tcp_switches::SocketOptions;
 use crate::traffic::LOOK_EVERY;
 use crate::tun::MTU;
-use crate::valve::Station;
 use lasthop_units::Bytes;
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
@@ -27,7 +27,7 @@ use std::time::Duration;
 pub(crate) const OF_LABORATORY: u32 = 0x6c61_626f;
 /// What the kernel counts for a packet of [`MTU`] bytes in a UDP socket's send buffer: the packet and its `sk_buff`
 /// (`SKB_TRUESIZE`, x86-64).
-const PACKET_IN_BUFFER: u64 = 2304;
+pub(crate) const PACKET_IN_BUFFER: u64 = 2304;
 
 /// An end with a guest's sockets.
 pub(crate) struct End<'a> {
@@ -48,8 +48,9 @@ pub(crate) fn tell(ends: &[End<'_>], stop: &AtomicBool) -> Result<()> {
     }
     while !stop.load(Ordering::Relaxed) {
         for (end, kernel) in &mut asked {
-            let permitted = kernel.permitted(end.sockets).doing("cannot ask for the sockets of a guest")?;
-            end.station.permit_guest(permitted);
+            let (tcp, datagrams) =
+                kernel.permitted(end.sockets, end.station.least()).doing("cannot ask for the sockets of a guest")?;
+            end.station.permit_guest(tcp, datagrams);
         }
         let wait = if ends.is_empty() { WATCH_EVERY } else { Duration::from_nanos(LOOK_EVERY.as_nanos()) };
         thread::sleep(wait);
@@ -71,14 +72,14 @@ impl SockDiag {
         Ok(Self { socket, buffer: Vec::with_capacity(64 << 10) })
     }
 
-    /// What all senders of the namespace may have queued.
-    fn permitted(&mut self, options: SocketOptions) -> io::Result<Bytes> {
-        let mut permitted = Bytes::ZERO;
+    /// What all senders of the namespace may have queued, of TCP and of UDP. `least`: what each of TCP may have.
+    fn permitted(&mut self, options: SocketOptions, least: Bytes) -> io::Result<(Bytes, Bytes)> {
+        let (mut tcp, mut datagrams) = (Bytes::ZERO, Bytes::ZERO);
         for (family, id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-            self.dump(family, IPPROTO_TCP, id.clone(), |socket| permitted += of_tcp(socket, options))?;
-            self.dump(family, IPPROTO_UDP, id, |socket| permitted += of_udp(socket))?;
+            self.dump(family, IPPROTO_TCP, id.clone(), |socket| tcp += of_tcp(socket, options, least))?;
+            self.dump(family, IPPROTO_UDP, id, |socket| datagrams += of_udp(socket))?;
         }
-        Ok(permitted)
+        Ok((tcp, datagrams))
     }
 
     fn dump(
@@ -121,12 +122,12 @@ impl SockDiag {
 }
 
 /// Nothing for a connection that has nothing to send.
-fn of_tcp(socket: &InetResponse, options: SocketOptions) -> Bytes {
+fn of_tcp(socket: &InetResponse, options: SocketOptions, least: Bytes) -> Bytes {
     let info = socket.nlas.iter().find_map(|nla| match nla {
         Nla::TcpInfo(info) if info.unacked > 0 || info.notsent_bytes > 0 => Some(info),
         _ => None,
     });
-    info.map_or(Bytes::ZERO, |info| options.small_queue(Bytes::new(info.pacing_rate)))
+    info.map_or(Bytes::ZERO, |info| options.small_queue(Bytes::new(info.pacing_rate)).max(least))
 }
 
 /// Nothing for a socket with no more than a packet below it, and for the laboratory's own.

@@ -12,7 +12,6 @@ use crate::guest::queues::OF_LABORATORY;
 use crate::hosts::Hosts;
 use crate::namespace::Namespace;
 use crate::tun::MTU;
-use crate::valve::Station;
 use lasthop_scenario::{Direction, TrafficKind};
 use lasthop_units::{Bytes, Time};
 use nix::errno::Errno;
@@ -59,7 +58,7 @@ pub(super) fn datagram_sockets(plan: &FlowPlan, number: usize, hosts: &Hosts) ->
 
 impl Traffic<'_> {
     /// Reads all datagrams that have come to one end of a flow, and answers pings.
-    pub(super) fn serve_datagrams(&mut self, number: usize, end: Direction, clock: Clock, stations: &[Station]) {
+    pub(super) fn serve_datagrams(&mut self, number: usize, end: Direction, clock: Clock) {
         let mut stamp = [0; STAMP_BYTES];
         loop {
             let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
@@ -86,7 +85,7 @@ impl Traffic<'_> {
                 flow.received += Bytes::new(payload as u64);
             }
             if is_ping && !is_answer {
-                self.send_datagram(number, end, (datagram | ANSWER, sent_at), payload, stations);
+                self.send_datagram(number, end, (datagram | ANSWER, sent_at), payload);
             } else {
                 self.came.push(Came { at: now, flow: number, number: datagram, sent_at });
             }
@@ -100,19 +99,17 @@ impl Traffic<'_> {
         end: Direction,
         (datagram, sent_at): (u64, Time),
         payload: usize,
-        stations: &[Station],
     ) {
         let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
-        let (socket, end) = match end {
-            Direction::Up => (&flow.client, plan.ends[0]),
-            Direction::Down => (flow.server.as_ref().expect("a flow of datagrams has both sockets"), plan.ends[1]),
+        let socket = match end {
+            Direction::Up => &flow.client,
+            Direction::Down => flow.server.as_ref().expect("a flow of datagrams has both sockets"),
         };
         let mut bytes = [0; MTU];
         bytes[..8].copy_from_slice(&datagram.to_be_bytes());
         bytes[8..STAMP_BYTES].copy_from_slice(&sent_at.as_nanos().to_be_bytes());
         match socket::send(socket.as_raw_fd(), &bytes[..payload], MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
-            Ok(_) => stations[end].on_datagram((payload + DATAGRAM_HEADERS) as u64),
-            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => {}
+            Ok(_) | Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => {}
             Err(error) => flow.fail(plan, &self.epoll, sent_at, error),
         }
     }

@@ -137,8 +137,7 @@ fn a_flow_that_cannot_keep_up_leaves_the_others_their_turn() {
     let laws = crate::laws::Laws::load(&specs).expect("none");
     let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
     let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
-    let stations = [Station::new(false), Station::new(false)];
-    let late = traffic.act_all(Clock::started_at_monotonic_ns(0), &stations).expect("sockets");
+    let late = traffic.act_all(Clock::started_at_monotonic_ns(0)).expect("sockets");
     assert!(late > Span::from_secs(20), "{late:?}");
     let sent: Vec<usize> = traffic.flows.iter().map(|flow| flow.sent.len()).collect();
     assert_eq!(sent, [ACTS_AT_ONCE; 2]);
@@ -162,17 +161,16 @@ fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traf
 /// acknowledge less often.
 fn carry_until(enough: &[Bytes], traffic: &mut Traffic<'_>, clock: Clock) {
     let hosts = traffic.hosts;
-    let stations = Vec::new();
     let mut events = [EpollEvent::empty(); 64];
     let deadline = clock.now() + Span::from_secs(20);
-    traffic.act_all(clock, &stations).expect("sockets");
+    traffic.act_all(clock).expect("sockets");
     let lacks = |traffic: &Traffic<'_>| traffic.flows.iter().zip(enough).any(|(flow, enough)| flow.received < *enough);
     while lacks(traffic) && clock.now() < deadline {
         let carried = (0..CARRIED_AT_ONCE).take_while(|_| carry(hosts)).count();
         let patience = if carried > 0 { Span::ZERO } else { Span::from_micros(100) };
         let woken = wait(&traffic.epoll, &mut events, patience).expect("events");
         for event in &events[..woken] {
-            traffic.on_event(event, clock, &stations).expect("sockets");
+            traffic.on_event(event, clock).expect("sockets");
         }
     }
 }
