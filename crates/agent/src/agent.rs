@@ -26,7 +26,7 @@ use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
 use lasthop_policy::governor::{FlowSample, Governor, Turn};
 use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName, PolicyState};
-use lasthop_units::{Span, Time};
+use lasthop_units::{About, Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::{BTreeSet, HashSet};
@@ -235,7 +235,7 @@ impl<'a> Agent<'a> {
         if late > Span::from_nanos(self.config.tick().as_nanos() / 2) {
             self.totals.late_ticks += 1;
             if let Some(more) = self.late_log.may_say(now) {
-                warn!("this tick is {late} late: is the machine overloaded?{more}");
+                warn!("this tick is {} late: is the machine overloaded?{more}", About(late));
             }
         }
         let done = self.observe(now, late).and_then(|seen| match seen {

@@ -1,7 +1,7 @@
 //! What control changes, as status, record, those who watch and metrics tell it. Computed in [`lasthop_policy::Gain`] alone.
 
 use lasthop_policy::Got;
-use lasthop_units::{Rate, Span};
+use lasthop_units::{About, Rate, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -84,8 +84,8 @@ impl fmt::Display for Gain {
             ("all hosts", self.group_delivered_mbps, self.group_free_mbps, self.group_gain_ratio),
         ]
         .map(|(whose, now, free, ratio)| {
-            let now = now.map(|now| format!("{} now", Rate::from_mbps(now)));
-            let free = free.map(|free| format!("{} while free", Rate::from_mbps(free)));
+            let now = now.map(|now| format!("{} now", About(Rate::from_mbps(now))));
+            let free = free.map(|free| format!("{} while free", About(Rate::from_mbps(free))));
             let known: Vec<_> = now.into_iter().chain(free).collect();
             let ratio = ratio.map_or(String::new(), |ratio| format!(": {:+.0} %", 100.0 * (ratio - 1.0)));
             (!known.is_empty()).then(|| format!("{whose} {}{ratio}", known.join(", ")))

@@ -51,7 +51,7 @@ pub use flows::FlowSight;
 use evidence::{Counts, VALUES, Values};
 use flows::Flows;
 use lasthop_laws::LinkReport;
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{About, Bytes, Probability, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -498,7 +498,7 @@ impl fmt::Display for Source {
 impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.report.bandwidth, self.bandwidth) {
-            (Some(rate), Some(source)) => write!(f, "{rate} ({source})")?,
+            (Some(rate), Some(source)) => write!(f, "{} ({source})", About(rate))?,
             _ => f.write_str("bandwidth unknown")?,
         }
         match (self.report.error_rate, self.error_rate) {

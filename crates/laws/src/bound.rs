@@ -20,7 +20,7 @@
 /// Limits with a lease: once it ends, they limit nothing.
 pub use crate::c::lh_bound as LeasedBound;
 use crate::{c, call};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{About, Rate, Span, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -156,10 +156,10 @@ impl fmt::Display for Bound {
             (min, max) => limits.push(format!("{min} to {max} segments")),
         }
         if self.max_pacing_rate > Rate::ZERO {
-            limits.push(format!("at most {}", self.max_pacing_rate));
+            limits.push(format!("at most {}", About(self.max_pacing_rate)));
         }
         if self.max_receive_bytes > 0 {
-            limits.push(format!("at most {} bytes from the other side", self.max_receive_bytes));
+            limits.push(format!("at most {:.1} kB from the other side", self.max_receive_bytes as f64 / 1e3));
         }
         if limits.is_empty() { f.write_str("no limit") } else { f.write_str(&limits.join(", ")) }
     }
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(paced(Bound::default()), "at most 0.44 Mb/s");
         assert_eq!(paced(Bound::at_most(2)), "at most 2 segments, at most 0.44 Mb/s");
         let receiving = Bound { max_receive_bytes: 43_440, ..Bound::at_most(2) };
-        assert_eq!(receiving.to_string(), "at most 2 segments, at most 43440 bytes from the other side");
+        assert_eq!(receiving.to_string(), "at most 2 segments, at most 43.4 kB from the other side");
     }
 
     fn any_law() -> impl Strategy<Value = LawWindow> {

@@ -1,6 +1,6 @@
 //! Why control does not help.
 
-use lasthop_units::{Rate, Span};
+use lasthop_units::{About, Rate, Span};
 use std::fmt;
 
 /// What a host has found of its latest step of control, where that was bad.
@@ -42,7 +42,7 @@ impl fmt::Display for Harm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Goodput { got, free } => {
-                write!(f, "under limits all hosts together got {got}, and {free} without")
+                write!(f, "under limits all hosts together got {}, and {} without", About(*got), About(*free))
             }
             Self::Queue { queue, aim } => write!(
                 f,

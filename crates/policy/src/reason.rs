@@ -1,7 +1,7 @@
 //! Why a policy decided as it did.
 
 use super::{Harm, Row, RttReading, Share, Start, TableIndex};
-use lasthop_units::{Rate, Span};
+use lasthop_units::{About, Rate, Span};
 use std::fmt;
 
 /// Why a connection has its limits, with the numbers; [`Display`](fmt::Display) gives the words.
@@ -176,13 +176,13 @@ impl fmt::Display for Reason {
             Self::Budget { bound_segments, pacing_rate, busy_flows, receive_segments } => {
                 write!(f, "the host's {bound_segments} segments")?;
                 if pacing_rate > Rate::ZERO {
-                    write!(f, " and {pacing_rate}")?;
+                    write!(f, " and {}", About(pacing_rate))?;
                 }
                 write!(f, " over {}", many(busy_flows, "connection"))?;
                 if receive_segments > 0 { write!(f, ", and {receive_segments} received") } else { Ok(()) }
             }
             Self::Rule { rule, rate, busy_flows } => {
-                write!(f, "rule {rule}: {rate} over {}", many(busy_flows, "connection"))
+                write!(f, "rule {rule}: {} over {}", About(rate), many(busy_flows, "connection"))
             }
             Self::NoRtt => f.write_str("no RTT has been measured yet"),
             Self::Count { terminals, bound_segments, busy_flows } => write!(
@@ -204,7 +204,7 @@ impl fmt::Display for Reason {
             Self::NotCongested { excess, start: Start::Excess(start), .. } => {
                 write!(
                     f,
-                    "RTT is {:.0} ms above the lowest, not above {:.0}",
+                    "RTT is {:.0} ms above the lowest, not above {:.0} ms",
                     excess.as_millis_f64(),
                     start.as_millis_f64()
                 )
@@ -217,7 +217,8 @@ impl fmt::Display for Reason {
             }
             Self::CommonRate { rate, busy_flows, terminals, excess, aim } => write!(
                 f,
-                "{rate} for each of {}, over {}; RTTs are {:.0} ms above the lowest, {:.0} are aimed at",
+                "{} for each of {}, over {}; RTTs are {:.0} ms above the lowest, {:.0} ms are aimed at",
+                About(rate),
                 many(terminals, "terminal"),
                 many(busy_flows, "connection"),
                 excess.as_millis_f64(),

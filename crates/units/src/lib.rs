@@ -13,5 +13,5 @@ mod rate;
 mod time;
 
 pub use probability::{Probability, ProbabilityError};
-pub use rate::{Bytes, Rate};
+pub use rate::{About, Bytes, Rate};
 pub use time::{Span, Time};

@@ -162,13 +162,23 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// For people: three digits. [`Rate::as_mbps`] is exact.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            1..1_000 => write!(f, "{} bit/s", self.0),
-            0..999_500_000 => write!(f, "{} Mb/s", digits(self.as_mbps(), 3)),
-            _ => write!(f, "{} Gb/s", digits(self.as_mbps() / 1e3, 3)),
+        write!(f, "{} Mb/s", self.as_mbps())
+    }
+}
+
+/// A rate or a span that was measured or computed, as people are told it: rounded to three or four digits. Without it both
+/// print exactly, as what a user has typed must.
+#[derive(Clone, Copy, Debug)]
+pub struct About<T>(pub T);
+
+impl fmt::Display for About<Rate> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.0 {
+            1..1_000 => write!(f, "{} bit/s", self.0.0),
+            0..999_500_000 => write!(f, "{} Mb/s", digits(self.0.as_mbps(), 3)),
+            _ => write!(f, "{} Gb/s", digits(self.0.as_mbps() / 1e3, 3)),
         }
     }
 }
@@ -191,8 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_prints_with_three_digits() {
-        let said = |bps| Rate::from_bps(bps).to_string();
+    fn a_rate_is_told_with_three_digits_and_prints_exactly() {
+        let said = |bps| About(Rate::from_bps(bps)).to_string();
+        assert_eq!(Rate::from_bps(4_740_179).to_string(), "4.740179 Mb/s");
         assert_eq!(["0 Mb/s", "3 bit/s", "0.032 Mb/s"], [0, 3, 32_000].map(said).each_ref().map(String::as_str));
         assert_eq!(["4.74 Mb/s", "6 Mb/s"], [4_740_179, 6_000_000].map(said).each_ref().map(String::as_str));
         assert_eq!(["24.7 Mb/s", "100 Mb/s"], [24_700_001, 99_999_999].map(said).each_ref().map(String::as_str));

@@ -1,6 +1,6 @@
 //! Points in time and the spans between them.
 
-use crate::rate::digits;
+use crate::rate::{About, digits};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
@@ -251,16 +251,30 @@ impl fmt::Display for Time {
     }
 }
 
-/// For people: four digits, and whole seconds. [`Span::as_nanos`] is exact.
+impl Span {
+    /// In the unit that one would say.
+    fn said(self) -> (f64, &'static str) {
+        let nanos = self.0 as f64;
+        match self.0 {
+            0..10_000 => (nanos, "ns"),
+            10_000..10_000_000 => (nanos / 1e3, "us"),
+            10_000_000..10_000_000_000 => (nanos / 1e6, "ms"),
+            _ => (nanos / 1e9, "s"),
+        }
+    }
+}
+
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (per_unit, unit) = match self.0 {
-            0..10_000 => (1.0, "ns"),
-            10_000..10_000_000 => (1e3, "us"),
-            10_000_000..10_000_000_000 => (1e6, "ms"),
-            _ => (1e9, "s"),
-        };
-        write!(f, "{} {unit}", digits(self.0 as f64 / per_unit, 4))
+        let (number, unit) = self.said();
+        write!(f, "{number} {unit}")
+    }
+}
+
+impl fmt::Display for About<Span> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, unit) = self.0.said();
+        write!(f, "{} {unit}", digits(number, 4))
     }
 }
 
@@ -283,8 +297,9 @@ mod tests {
         assert_eq!(Span::from_micros(28).to_string(), "28 us");
         assert_eq!(Span::from_millis(256).to_string(), "256 ms");
         assert_eq!(Span::from_secs(60).to_string(), "60 s");
-        assert_eq!(Span::from_nanos(271_338_421).to_string(), "271.3 ms");
-        assert_eq!(Span::from_millis(1500).to_string(), "1500 ms");
+        assert_eq!(Span::from_nanos(271_338_421).to_string(), "271.338421 ms");
+        assert_eq!(About(Span::from_nanos(271_338_421)).to_string(), "271.3 ms");
+        assert_eq!(About(Span::from_millis(1500)).to_string(), "1500 ms");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::last_link::LastLink;
 use crate::record::{Event, Joined, LinkReported, ProgramTotals, ReportCause};
 use crate::reload::{self, Changes};
 use crate::{kernel_tcp, rules};
-use lasthop_units::{Span, Time};
+use lasthop_units::{About, Span, Time};
 use tracing::{info, warn};
 
 impl Agent<'_> {
@@ -83,7 +83,7 @@ impl Agent<'_> {
 
     /// The machine was suspended and may have moved.
     pub(crate) fn on_resumed(&mut self, now: Time, suspended: Span) {
-        info!("the machine was suspended for {suspended}: peers and decisions begin anew");
+        info!("the machine was suspended for {}: peers and decisions begin anew", About(suspended));
         self.totals.resumed += 1;
         self.hearing.begin_anew(now);
         self.begin_policy_anew();
