@@ -3,7 +3,7 @@
 use crate::{say, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use lasthop_report::export::Table;
+use lasthop_report::export::{Table, Written};
 use lasthop_report::{COMPARISON_FILE, RESULT_FILE, ReportError, export, series_file};
 use lasthop_scenario::{ResultFile as _, RunResult, Series};
 use std::fs;
@@ -22,6 +22,9 @@ pub(crate) struct ExportArguments {
     /// Write into this file; with csv into this folder, the series too. Without it the text goes to standard output
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
+    /// Write the flows of these numbers only (`id` in the result); without it all that the format can show
+    #[arg(long, value_name = "ID,ID", value_delimiter = ',')]
+    flows: Option<Vec<u32>>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -36,10 +39,14 @@ enum Format {
 
 pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
     let (result, series) = read(&arguments.result)?;
-    let json = |value: serde_json::Value| serde_json::to_string(&value).context("cannot make JSON of the result");
+    let flows = arguments.flows.as_deref();
+    let json = |written: Written| {
+        written.left_out.iter().for_each(|flow| tell(format_args!("note: left out: {flow}")));
+        serde_json::to_string(&written.document).context("cannot make JSON of the result")
+    };
     let text = match arguments.format {
         Format::Csv => {
-            let tables = export::tables(&result, &series);
+            let tables = export::tables(&result, &series, flows)?;
             let Some(folder) = &arguments.out else {
                 return say(&tables[0].text).map(|()| ExitCode::SUCCESS);
             };
@@ -50,8 +57,8 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
             whole.into_iter().try_for_each(Whole::put_in_place)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Format::Flent => json(export::flent(&result, &series))?,
-        Format::Iperf3 => json(export::iperf3(&result, &series))?,
+        Format::Flent => json(export::flent(&result, &series, flows)?)?,
+        Format::Iperf3 => json(export::iperf3(&result, &series, flows)?)?,
     };
     match &arguments.out {
         Some(path) if path.extension().is_some_and(|extension| extension == "gz") => {

@@ -219,8 +219,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let common = &arguments.common;
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
-    if cases.len() < 2 {
-        bail!("there is nothing to compare: give --vary key=a,b,c, or --case twice");
+    if cases.len() < 2 && arguments.seeds < 2 {
+        bail!("there is nothing to compare: give --vary key=a,b,c, --case twice, or --seeds N");
     }
     if arguments.jobs.is_some() && common.hosts == Habitat::Kernel {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for --hosts simulated");

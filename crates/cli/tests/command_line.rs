@@ -191,7 +191,7 @@ fn a_folder_that_cannot_be_written_is_found_before_the_run() {
 
 #[test]
 fn one_case_is_no_comparison() {
-    refused(&lasthop(&["compare", &scenario("ten-uploads.toml")]), &["--vary", "--case"]);
+    refused(&lasthop(&["compare", &scenario("ten-uploads.toml")]), &["--vary", "--case", "--seeds"]);
 }
 
 #[test]
@@ -460,6 +460,35 @@ fn simulated_hosts_give_the_same_result_on_one_core_and_on_two() {
     let one = compare("1");
     assert_eq!(one["cases"].as_array().map(Vec::len), Some(2));
     assert_eq!(one, compare("2"));
+}
+
+#[test]
+fn one_scenario_is_compared_over_its_seeds() {
+    let scenario = scenario("ten-uploads.toml");
+    let short = ["--set", "duration_s=6", "--set", "warmup_s=2", "--set", "path.rtt_ms=4"];
+    let compare =
+        |more: &[&str]| lasthop(&[&["compare", "--no-store", &scenario, "--seeds", "3"], &short[..], more].concat());
+    let output = compare(&["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let comparison: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let goodput = &comparison["cases"][0]["summary"]["aggregate_goodput_mbps"];
+    let runs = comparison["cases"][0]["runs"].as_array().expect("runs");
+    let each: Vec<f64> = runs.iter().filter_map(|run| run["aggregate_goodput_mbps"].as_f64()).collect();
+    assert_eq!((each.len(), goodput["seeds"].as_u64()), (3, Some(3)));
+    // By hand: s with n − 1, and t(2) = 4.30265.
+    let mean = each.iter().sum::<f64>() / 3.0;
+    let deviation = (each.iter().map(|of| (of - mean).powi(2)).sum::<f64>() / 2.0).sqrt();
+    let near = |value: &serde_json::Value, of: f64| (value.as_f64().expect("a number") - of).abs() < 1e-5 * mean;
+    assert!(near(&goodput["mean"], mean) && near(&goodput["deviation"], deviation), "{goodput}");
+    assert!(near(&goodput["ci95"]["high"], mean + 4.30265 * deviation / 3.0_f64.sqrt()), "{goodput}");
+    let jain = &comparison["cases"][0]["summary"]["jain_index"]["ci95"];
+    assert!(jain["low"].as_f64() > Some(0.0) && jain["high"].as_f64() <= Some(1.0), "{jain}");
+    let output = compare(&[]);
+    let table = String::from_utf8_lossy(&output.stdout);
+    let row =
+        table.lines().find(|line| line.trim_start().starts_with("rtt_p95_ms")).unwrap_or_else(|| panic!("{table}"));
+    assert_eq!(row.split_whitespace().count(), 8, "{table}");
+    assert!(table.contains("deviation") && table.contains("95 % interval"), "{table}");
 }
 
 /// A run that takes minutes, once it has begun; `SigIgn` and `SigCgt` of its status.

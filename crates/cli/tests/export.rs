@@ -1,5 +1,7 @@
 //! `lasthop export`: the files are there, whole, and of the run.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -98,4 +100,133 @@ fn no_file_of_a_result_or_of_another_run_is_lost() {
     let output = lasthop(&["export", &out, "--format", "iperf3", "--out", &path("file.json")]);
     done(&output);
     assert!(String::from_utf8_lossy(&output.stderr).contains("no series.parquet"), "{output:?}");
+}
+
+/// Each kind of traffic as a block of flows, and whether flent's and iperf3's formats have a place for it.
+const KINDS: [(&str, &str, bool, bool); 9] = [
+    ("bulk", "", true, true),
+    ("on-off", "on_s = 1\noff_s = 1", true, true),
+    ("interactive", "", true, true),
+    ("transfers", "transfer_kib = 20\noff_s = 0.2", true, true),
+    ("video", "direction = \"down\"", true, true),
+    ("ping", "", true, false),
+    ("constant", "", true, true),
+    ("quic", "", false, false),
+    ("saturated", "", false, false),
+];
+
+fn flows_of(kind: &str, keys: &str) -> String {
+    format!("[[hosts.flows]]\nkind = \"{kind}\"\n{keys}\n")
+}
+
+/// The flow of this number and kind is in what `export` writes, or it is refused by name with the kinds that there are.
+fn shown_or_refused(out: &str, number: usize, kind: &str, format: &str, has_place: bool) {
+    let output = lasthop(&["export", out, "--format", format, "--flows", &number.to_string()]);
+    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(!text.contains("-0.0"), "{format}, {kind}: {text}");
+    if has_place {
+        assert_eq!(output.status.code(), Some(0), "{format}, {kind}: {error}");
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let flow = format!("flow {number} (");
+        if format == "flent" {
+            let results = document["results"].as_object().expect("streams");
+            let mut of_flow = results.iter().filter(|(name, _)| name.contains(&flow));
+            let has_values =
+                |values: &serde_json::Value| values.as_array().is_some_and(|all| all.iter().any(|of| of.is_number()));
+            assert!(of_flow.any(|(_, values)| has_values(values)), "{kind}: {text}");
+        } else {
+            let streams = document["end"]["streams"].as_array().expect("streams");
+            assert!(text.contains(&flow) && streams.len() == 1, "{kind}: {text}");
+            let end = &streams[0][if kind == "constant" { "udp" } else { "receiver" }];
+            assert!(end["bytes"].as_u64() > Some(0) && end["bits_per_second"].as_f64() > Some(0.0), "{kind}: {end}");
+            let target = &document["start"]["test_start"]["target_bitrate"];
+            assert_eq!(target.as_u64() > Some(0), kind == "constant", "{kind}: {target}");
+        }
+    } else {
+        assert!(output.status.code() == Some(2) && text.is_empty(), "{format}, {kind}: {text} {error}");
+        for word in [&format!("flow {number} ("), &format!("of kind {kind}"), format, "bulk", "accepted"] {
+            assert!(error.contains(word), "{format}, {kind}: no {word} in {error}");
+        }
+    }
+}
+
+/// What is 0 or absent of a flow in flows.csv: nothing that flows of its kind do not have.
+fn assert_csv(out: &str, number: usize, kind: &str) {
+    let text = done(&lasthop(&["export", out, "--format", "csv", "--flows", &number.to_string()]));
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let [heads, row] = rows.as_slice() else { panic!("{kind}: {text}") };
+    let cell = |name: &str| heads.iter().position(|head| *head == name).map_or("", |at| row[at]);
+    assert_eq!((cell("id"), cell("kind")), (number.to_string().as_str(), kind));
+    assert_eq!(cell("goodput_mbps").is_empty(), kind == "ping", "{text}");
+    let is_udp = ["ping", "constant", "saturated"].contains(&kind);
+    assert_eq!(cell("retransmits").is_empty(), is_udp, "{text}");
+    assert_eq!(cell("datagrams_sent").is_empty(), !["ping", "constant"].contains(&kind), "{text}");
+}
+
+/// Cites ../shared/cases/empty-export: pings alone gave iperf3's format -0.0 bit/s and exit code 0.
+#[test]
+fn each_format_shows_a_flow_of_each_kind_or_names_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (kind, keys, flent, iperf3) in KINDS {
+        let file = folder.path().join(format!("{kind}.toml"));
+        let text = format!("duration_s = 6\nwarmup_s = 2\n[[hosts]]\n{}", flows_of(kind, keys));
+        fs::write(&file, text).expect("a file");
+        let out = folder.path().join(kind).display().to_string();
+        done(&lasthop(&["run", &file.display().to_string(), "--json", "--out", &out]));
+        shown_or_refused(&out, 0, kind, "flent", flent);
+        shown_or_refused(&out, 0, kind, "iperf3", iperf3);
+        assert_csv(&out, 0, kind);
+        // Without samples flent has nothing to show.
+        fs::remove_file(Path::new(&out).join("series.parquet")).expect("the series");
+        shown_or_refused(&out, 0, kind, "flent", false);
+    }
+}
+
+#[test]
+fn each_format_shows_a_flow_of_each_kind_of_kernel_hosts() {
+    if !common::can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // The others are of simulated hosts alone.
+    let kinds = || KINDS.into_iter().filter(|(kind, ..)| *kind != "quic" && *kind != "saturated");
+    let flows: String = kinds().map(|(kind, keys, ..)| flows_of(kind, keys)).collect();
+    let file = folder.path().join("all.toml");
+    fs::write(&file, format!("duration_s = 6\nwarmup_s = 2\n[[hosts]]\n{flows}")).expect("a file");
+    let out = folder.path().join("out").display().to_string();
+    let run = common::on_kernel_hosts(&["run", &file.display().to_string(), "--json", "--out", &out]).output();
+    // A late run has the flows as well.
+    let run = run.expect("the command starts");
+    assert!(matches!(run.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&run.stderr));
+    for (number, (kind, _, flent, iperf3)) in kinds().enumerate() {
+        shown_or_refused(&out, number, kind, "flent", flent);
+        shown_or_refused(&out, number, kind, "iperf3", iperf3);
+        assert_csv(&out, number, kind);
+    }
+}
+
+#[test]
+fn what_is_left_out_is_named_and_flows_can_be_picked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out").display().to_string();
+    home(&out);
+    let output = lasthop(&["export", &out, "--format", "iperf3"]);
+    let text = done(&output);
+    let said = String::from_utf8_lossy(&output.stderr);
+    for flow in ["flow 0 (call) of kind constant", "flow 1 (call) of kind constant", "flow 2 (call) of kind ping"] {
+        assert!(said.contains(&format!("left out: {flow}")) && text.contains(flow), "{flow}: {said}");
+    }
+    // The calls alone are UDP.
+    let text = done(&lasthop(&["export", &out, "--format", "iperf3", "--flows", "0,1"]));
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let start = &document["start"]["test_start"];
+    // 172 bytes of 200, 50 times a second.
+    assert_eq!((start["protocol"].as_str(), start["target_bitrate"].as_u64()), (Some("UDP"), Some(68_800)));
+    for (flows, said) in
+        [("7,99", "there is no flow 99; accepted: 0 to 9"), ("2", "flow 2 (call) of kind ping"), ("x", "--flows")]
+    {
+        let output = lasthop(&["export", &out, "--format", "iperf3", "--flows", flows]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(said), "{flows}: {error}");
+    }
 }

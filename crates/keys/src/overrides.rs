@@ -25,6 +25,9 @@ pub struct Vary {
     values: Vec<Override>,
 }
 
+/// The label of the only case, where nothing varies.
+const ONLY_CASE: &str = "scenario";
+
 /// One point of the cross product of several [`Vary`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
@@ -167,7 +170,8 @@ impl Vary {
 
     /// Every combination; the last `Vary` changes fastest. Without anything to vary, one case without settings.
     pub fn cases(varied: &[Self]) -> Vec<Case> {
-        let mut cases = vec![Case { label: String::new(), settings: Vec::new(), overrides: Vec::new() }];
+        let label = if varied.is_empty() { ONLY_CASE.to_owned() } else { String::new() };
+        let mut cases = vec![Case { label, settings: Vec::new(), overrides: Vec::new() }];
         for vary in varied {
             let name = vary.short_name(varied);
             cases = cases

@@ -1,5 +1,6 @@
 //! Runs beside each other: the arithmetic of `comparison.json`.
 
+use crate::confidence::{Range, spread};
 use crate::quantiles::mean;
 use lasthop_scenario::{
     Build, Case, CaseResult, CaseSummary, Comparison, DatagramResult, DatagramSummary, DeliveryResult, DeliverySummary,
@@ -41,20 +42,25 @@ pub fn case(case: &Case, runs: Vec<RunResult>) -> CaseResult {
 /// # Panics
 /// If there are no runs.
 pub fn summary(runs: &[RunResult]) -> CaseSummary {
-    let some = |figure: &dyn Fn(&RunResult) -> Option<f64>| spread(runs.iter().filter_map(figure));
-    let each =
-        |figure: &dyn Fn(&RunResult) -> f64| some(&|run| Some(figure(run))).expect("a case has at least one run");
+    let of = |range, figure: &dyn Fn(&RunResult) -> Option<f64>| spread(runs.iter().filter_map(figure), range);
+    let some = |figure: &dyn Fn(&RunResult) -> Option<f64>| of(Range::POSITIVE, figure);
+    let all = |range, figure: &dyn Fn(&RunResult) -> f64| {
+        of(range, &|run| Some(figure(run))).expect("a case has at least one run")
+    };
+    let each = |figure: &dyn Fn(&RunResult) -> f64| all(Range::POSITIVE, figure);
     CaseSummary {
         aggregate_goodput_mbps: each(&|run| run.aggregate_goodput_mbps),
         fairness_flows: some(&|run| Some(f64::from(run.fairness_flows))),
-        jain_index: some(&|run| run.jain_index),
+        jain_index: of(Range::SHARE, &|run| run.jain_index),
         starved_flows: each(&|run| f64::from(run.starved_flows)),
         rtt_min_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.min)),
         rtt_mean_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.mean)),
         rtt_p95_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.p95)),
+        rtt_per_ack_mean_ms: some(&|run| run.rtt_per_ack_ms.map(|rtt| rtt.mean)),
+        rtt_per_ack_p95_ms: some(&|run| run.rtt_per_ack_ms.map(|rtt| rtt.p95)),
         downlink_drops: each(&|run| run.access.downlink_drops as f64),
-        utilization: each(&|run| run.utilization),
-        controlled_share: each(&controlled_share),
+        utilization: all(Range::SHARE, &|run| run.utilization),
+        controlled_share: all(Range::SHARE, &controlled_share),
         messages: deliveries(runs.iter().filter_map(|run| run.messages)),
         transfers: deliveries(runs.iter().filter_map(|run| run.transfers)),
         pings: datagrams(runs.iter().filter_map(|run| run.pings)),
@@ -63,13 +69,18 @@ pub fn summary(runs: &[RunResult]) -> CaseSummary {
     }
 }
 
+/// A count, a time or a rate over the runs.
+fn positive(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
+    spread(figures, Range::POSITIVE)
+}
+
 /// The summary of one delivery result a run; `None` without any.
 fn deliveries(runs: impl Iterator<Item = DeliveryResult> + Clone) -> Option<DeliverySummary> {
     Some(DeliverySummary {
-        delivered: spread(runs.clone().map(|run| run.delivered as f64))?,
-        undelivered: spread(runs.clone().map(|run| run.undelivered as f64))?,
-        mean_ms: spread(runs.clone().filter_map(|run| run.took_ms).map(|took| took.mean)),
-        p95_ms: spread(runs.filter_map(|run| run.took_ms).map(|took| took.p95)),
+        delivered: positive(runs.clone().map(|run| run.delivered as f64))?,
+        undelivered: positive(runs.clone().map(|run| run.undelivered as f64))?,
+        mean_ms: positive(runs.clone().filter_map(|run| run.took_ms).map(|took| took.mean)),
+        p95_ms: positive(runs.filter_map(|run| run.took_ms).map(|took| took.p95)),
     })
 }
 
@@ -77,19 +88,19 @@ fn deliveries(runs: impl Iterator<Item = DeliveryResult> + Clone) -> Option<Deli
 fn datagrams(runs: impl Iterator<Item = DatagramResult> + Clone) -> Option<DatagramSummary> {
     let took = runs.clone().filter_map(|run| run.one_way_ms.or(run.round_trip_ms));
     Some(DatagramSummary {
-        lost_share: spread(runs.clone().map(|run| run.lost_share))?,
-        mean_ms: spread(took.clone().map(|took| took.mean)),
-        p95_ms: spread(took.map(|took| took.p95)),
-        jitter_ms: spread(runs.filter_map(|run| run.jitter_ms)),
+        lost_share: spread(runs.clone().map(|run| run.lost_share), Range::SHARE)?,
+        mean_ms: positive(took.clone().map(|took| took.mean)),
+        p95_ms: positive(took.map(|took| took.p95)),
+        jitter_ms: positive(runs.filter_map(|run| run.jitter_ms)),
     })
 }
 
 /// The same of videos.
 fn videos(runs: impl Iterator<Item = VideoResult> + Clone) -> Option<VideoSummary> {
     Some(VideoSummary {
-        mean_bit_rate_mbps: spread(runs.clone().filter_map(|run| run.mean_bit_rate_mbps)),
-        stalls: spread(runs.clone().map(|run| run.stalls as f64))?,
-        stalled_s: spread(runs.map(|run| run.stalled_s))?,
+        mean_bit_rate_mbps: positive(runs.clone().filter_map(|run| run.mean_bit_rate_mbps)),
+        stalls: positive(runs.clone().map(|run| run.stalls as f64))?,
+        stalled_s: positive(runs.map(|run| run.stalled_s))?,
     })
 }
 
@@ -97,14 +108,4 @@ fn videos(runs: impl Iterator<Item = VideoResult> + Clone) -> Option<VideoSummar
 fn controlled_share(run: &RunResult) -> f64 {
     let shares: Vec<f64> = run.flows.iter().map(|flow| flow.controlled_share).collect();
     mean(&shares).unwrap_or(0.0)
-}
-
-/// Mean, minimum and maximum of these figures; `None` without any.
-pub fn spread(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
-    let figures: Vec<f64> = figures.into_iter().collect();
-    Some(Spread {
-        mean: mean(&figures)?,
-        min: figures.iter().copied().fold(f64::INFINITY, f64::min),
-        max: figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-    })
 }

@@ -2,18 +2,20 @@
 //!
 //! - [`Measurement`] takes samples of connections and queues, limits of senders, and outcomes of messages. It makes a
 //!   [`RunResult`](lasthop_scenario::RunResult) and its series of them.
-//! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`DatagramMeter`], [`ShareMeter`] (how soon shares are equal again), [`Bounds`].
-//! - The arithmetic: [`jain_index`], [`starved_flows`], [`mean`], [`quantile`], [`distribution`].
+//! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`DatagramMeter`], [`RoundTrips`],
+//!   [`ShareMeter`] (how soon shares are equal again), [`Bounds`].
+//! - The arithmetic: [`jain_index`], [`starved_flows`], [`mean`], [`quantile`], [`distribution`]; over seeds [`spread`], [`deviation`], [`interval`].
 //! - [`access`], [`links`], [`policies`]: the counters of the network and the agents. [`comparison()`]: runs beside each
 //!   other.
 //!
-//! *What it leaves out*: the formats of results (`scenario`); means over seeds with their confidence (`study`); clocks.
+//! *What it leaves out*: the formats of results (`scenario`); clocks.
 //! A habitat in real time reports in [`RealTime`] how that affected the run.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
 mod bounds;
 mod comparison;
+mod confidence;
 mod convergence;
 mod counted;
 mod datagrams;
@@ -22,9 +24,11 @@ mod fairness;
 mod flow_meter;
 mod measurement;
 mod quantiles;
+mod round_trips;
 
 pub use bounds::{Bounds, Interval, Limits};
-pub use comparison::{case, comparison, spread, summary};
+pub use comparison::{case, comparison, summary};
+pub use confidence::{Range, deviation, interval, jackknife, spread};
 pub use convergence::ShareMeter;
 pub use counted::{access, links, policies};
 pub use datagrams::{DatagramMeter, datagrams};
@@ -33,3 +37,4 @@ pub use fairness::{jain_index, starved_flows};
 pub use flow_meter::FlowMeter;
 pub use measurement::{Counted, Finished, Measurement, OnSample, RealTime, Seen, begun, summarise};
 pub use quantiles::{distribution, mean, quantile};
+pub use round_trips::RoundTrips;

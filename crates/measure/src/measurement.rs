@@ -13,6 +13,7 @@ use crate::deliveries::{DeliveryMeter, delivered};
 use crate::fairness::{jain_index, starved_flows};
 use crate::flow_meter::FlowMeter;
 use crate::quantiles::{distribution, mean};
+use crate::round_trips::RoundTrips;
 use lasthop_laws::Applied;
 use lasthop_network::{Network, QueueId, Statistics};
 use lasthop_policy::PolicyName;
@@ -46,6 +47,7 @@ struct Flow<'a> {
     spec: &'a FlowSpec,
     meter: FlowMeter,
     bounds: Bounds,
+    round_trips: RoundTrips,
     deliveries: DeliveryMeter,
     datagrams: DatagramMeter,
     video: Option<VideoResult>,
@@ -157,6 +159,7 @@ impl<'a> Measurement<'a> {
             spec,
             meter: FlowMeter::default(),
             bounds: Bounds::default(),
+            round_trips: RoundTrips::default(),
             deliveries: DeliveryMeter::default(),
             datagrams: DatagramMeter::default(),
             video: None,
@@ -176,6 +179,13 @@ impl<'a> Measurement<'a> {
     /// The limits of a connection's data: of its sender, or of its receiver.
     pub fn bounds(&mut self, flow: usize) -> &mut Bounds {
         &mut self.flows[flow].bounds
+    }
+
+    /// An ACK gave the sender of a connection this sample of its round trip.
+    pub fn on_round_trip(&mut self, now: Time, flow: usize, rtt: Span) {
+        if now >= self.warm_at {
+            self.flows[flow].round_trips.on_sample(rtt);
+        }
     }
 
     /// A message or transfer was read to its end, `took` after it was written.
@@ -294,6 +304,7 @@ impl<'a> Measurement<'a> {
             jain_index: None,
             starved_flows: 0,
             rtt_ms: None,
+            rtt_per_ack_ms: RoundTrips::of_all(self.flows.iter().map(|flow| &flow.round_trips)).distribution(),
             messages: pooled(|kind| matches!(kind, TrafficKind::Interactive { .. })),
             transfers: pooled(TrafficKind::is_transfer),
             pings: self.datagrams(|kind| matches!(kind, TrafficKind::Ping { .. })),
@@ -355,6 +366,7 @@ impl<'a> Measurement<'a> {
             always_busy: is_always_busy(spec, warm_at, end, flow.deliveries.is_all_read()),
             goodput_mbps: Rate::over(counted.received, end - warm_at).as_mbps(),
             rtt_ms: flow.meter.rtt_ms(),
+            rtt_per_ack_ms: flow.round_trips.distribution(),
             cwnd_mean: flow.meter.cwnd_mean(),
             state_shares: flow.meter.state_shares(),
             retransmits: counted.retransmits,

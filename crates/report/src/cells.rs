@@ -1,17 +1,18 @@
 //! Table cells, the same in the terminal and on the page.
 
 use crate::difference::Difference;
-use lasthop_measure::mean;
+use lasthop_measure::{Range, mean};
 use lasthop_scenario::{
     CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Distribution, HostsKind, RunResult, Spread,
 };
 use serde::Serialize;
+use serde_json::Value as Json;
 
 /// One cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// For a mean over several seeds, the minimum and maximum; or the problem.
+    /// For a mean over several seeds, its 95 % confidence interval; or the problem.
     pub(crate) small: Option<String>,
     /// Numbers are aligned to the right.
     pub(crate) is_number: bool,
@@ -21,31 +22,33 @@ pub(crate) struct Cell {
     pub(crate) colour: Option<String>,
 }
 
-const FLOW_HEADS: [&str; 13] = [
+const FLOW_HEADS: [&str; 14] = [
     "flow",
     "host",
     "dir",
     "control",
     "policy",
     "goodput\nMb/s",
-    "RTT min\nms",
-    "RTT mean\nms",
-    "RTT p95\nms",
+    "smoothed\nRTT min\nms",
+    "smoothed\nmean\nms",
+    "smoothed\np95\nms",
+    "per ACK\nRTT p95\nms",
     "cwnd mean\nsegments",
     "retrans-\nmits",
     "time-\nouts",
     "bounded\n%",
 ];
 
-const CASE_HEADS: [&str; 12] = [
+const CASE_HEADS: [&str; 13] = [
     "#",
     "case",
     "goodput\nMb/s",
     "Jain",
     "starved\nflows",
-    "RTT min\nms",
-    "RTT mean\nms",
-    "RTT p95\nms",
+    "smoothed\nRTT min\nms",
+    "smoothed\nmean\nms",
+    "smoothed\np95\nms",
+    "per ACK\nRTT p95\nms",
     "AP queue\ndrops",
     "medium\nbusy %",
     "bounded\n%",
@@ -104,8 +107,8 @@ const NOTHING: &str = "–";
 
 /// The headline figures of a run, each with its name.
 pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
-    let rtt = |figure: fn(&Distribution) -> f64| {
-        result.rtt_ms.as_ref().map_or(NOTHING.to_owned(), |rtt| format!("{} ms", milliseconds(figure(rtt))))
+    let rtt = |of: Option<Distribution>, figure: fn(&Distribution) -> f64| {
+        of.map_or(NOTHING.to_owned(), |rtt| format!("{} ms", milliseconds(figure(&rtt))))
     };
     let shared = if result.links.is_empty() {
         [
@@ -125,8 +128,9 @@ pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
         ("aggregate goodput", format!("{:.2} Mb/s", result.aggregate_goodput_mbps)),
         ("Jain's index", format!("{}{over}", jain(result.jain_index))),
         ("starved flows", format!("{} of {}", result.starved_flows, busy_flows(result))),
-        ("RTT mean", rtt(|rtt| rtt.mean)),
-        ("RTT p95", rtt(|rtt| rtt.p95)),
+        ("smoothed RTT mean", rtt(result.rtt_ms, |rtt| rtt.mean)),
+        ("smoothed RTT p95", rtt(result.rtt_ms, |rtt| rtt.p95)),
+        ("RTT per ACK p95", rtt(result.rtt_per_ack_ms, |rtt| rtt.p95)),
         drops,
         busy,
         ("valid", yes_no(result.valid)),
@@ -276,6 +280,7 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
             rtt(|rtt| rtt.min),
             rtt(|rtt| rtt.mean),
             rtt(|rtt| rtt.p95),
+            number(flow.rtt_per_ack_ms.map_or(NOTHING.to_owned(), |rtt| milliseconds(rtt.p95))),
             number(flow.cwnd_mean.map_or(NOTHING.to_owned(), |cwnd| format!("{cwnd:.1}"))),
             number(flow.retransmits.to_string()),
             number(flow.timeouts.map_or(NOTHING.to_owned(), |timeouts| timeouts.to_string())),
@@ -300,6 +305,50 @@ pub(crate) fn case_tables(comparison: &Comparison) -> Vec<(&'static [&'static st
     tables
 }
 
+const STATISTIC_HEADS: [&str; 8] =
+    ["figure", "seeds", "mean", "deviation", "95 % interval\nlow", "high", "least", "greatest"];
+
+/// Every figure of a case over its seeds; empty with one seed.
+pub(crate) fn statistics(case: &CaseResult) -> Option<(&'static [&'static str], Vec<Vec<Cell>>)> {
+    let Json::Object(summary) = serde_json::to_value(&case.summary).expect("a summary is plain data") else {
+        unreachable!("it is an object")
+    };
+    let mut rows = Vec::new();
+    for (key, value) in summary {
+        let mut add = |name: String, value: Json| {
+            if let Ok(spread) = serde_json::from_value::<Spread>(value) {
+                rows.push(statistic_row(&name, &spread));
+            }
+        };
+        match value {
+            Json::Object(parts) if !parts.contains_key("mean") => {
+                parts.into_iter().for_each(|(part, value)| add(format!("{key}.{part}"), value));
+            }
+            value => add(key, value),
+        }
+    }
+    (case.runs.len() > 1).then_some((&STATISTIC_HEADS[..], rows))
+}
+
+fn statistic_row(name: &str, spread: &Spread) -> Vec<Cell> {
+    // As many decimals as the deviation has with two digits.
+    let decimals =
+        spread.deviation.filter(|of| *of > 0.0).map_or(0, |of| (1.0 - of.log10().floor()).clamp(0.0, 6.0) as usize);
+    let show = |of: f64| number(format!("{of:.decimals$}"));
+    let some = |of: Option<f64>| of.map_or_else(|| number(NOTHING.to_owned()), show);
+    let ends = spread.ci95;
+    vec![
+        word(name),
+        number(spread.seeds.to_string()),
+        show(spread.mean),
+        some(spread.deviation),
+        some(ends.map(|ends| ends.low)),
+        some(ends.map(|ends| ends.high)),
+        show(spread.min),
+        show(spread.max),
+    ]
+}
+
 /// A row for each case, of what it has of a kind; `None` if no case has any.
 fn rows_of_cases<T>(
     comparison: &Comparison,
@@ -315,9 +364,9 @@ fn rows_of_cases<T>(
     some.then(|| comparison.cases.iter().enumerate().map(row).collect())
 }
 
-/// A figure with its range; nothing without any.
-fn ranged(spread: Option<Spread>, show: fn(f64) -> String) -> Cell {
-    spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
+/// A figure with its confidence interval; nothing without any.
+fn over_seeds(spread: Option<Spread>, show: fn(f64) -> String) -> Cell {
+    spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_interval(&spread, show))
 }
 
 fn datagram_case_rows(
@@ -328,10 +377,10 @@ fn datagram_case_rows(
         comparison,
         of,
         &[
-            &|datagrams: &DatagramSummary| ranged(Some(datagrams.lost_share), |share| three_digits(100.0 * share)),
-            &|datagrams| ranged(datagrams.mean_ms, milliseconds),
-            &|datagrams| ranged(datagrams.p95_ms, milliseconds),
-            &|datagrams| ranged(datagrams.jitter_ms, milliseconds),
+            &|datagrams: &DatagramSummary| over_seeds(Some(datagrams.lost_share), |share| three_digits(100.0 * share)),
+            &|datagrams| over_seeds(datagrams.mean_ms, milliseconds),
+            &|datagrams| over_seeds(datagrams.p95_ms, milliseconds),
+            &|datagrams| over_seeds(datagrams.jitter_ms, milliseconds),
         ],
     )
 }
@@ -341,14 +390,15 @@ fn video_case_rows(comparison: &Comparison) -> Option<Vec<Vec<Cell>>> {
         comparison,
         |summary| summary.videos.as_ref(),
         &[
-            &|video: &lasthop_scenario::VideoSummary| ranged(video.mean_bit_rate_mbps, three_digits),
-            &|video| ranged(Some(video.stalls), count),
-            &|video| ranged(Some(video.stalled_s), three_digits),
+            &|video: &lasthop_scenario::VideoSummary| over_seeds(video.mean_bit_rate_mbps, three_digits),
+            &|video| over_seeds(Some(video.stalls), count),
+            &|video| over_seeds(Some(video.stalled_s), three_digits),
         ],
     )
 }
 
-const DIFFERENCE_HEADS: [&str; 6] = ["#", "case", "goodput\nMb/s", "Jain", "RTT mean\nms", "RTT p95\nms"];
+const DIFFERENCE_HEADS: [&str; 6] =
+    ["#", "case", "goodput\nMb/s", "Jain", "smoothed\nRTT mean\nms", "smoothed\nRTT p95\nms"];
 
 /// What each case but the first differs by from that one; `None` if there is no other.
 pub(crate) fn difference_table(comparison: &Comparison) -> Option<(&'static [&'static str], Vec<Vec<Cell>>)> {
@@ -358,14 +408,14 @@ pub(crate) fn difference_table(comparison: &Comparison) -> Option<(&'static [&'s
         Cell { small: difference.and_then(|difference| difference.percentage()), ..number(text) }
     };
     let row = |(index, case): (usize, &CaseResult)| {
-        let of = |figure: fn(&RunResult) -> Option<f64>| cell(Difference::of(first, case, figure));
+        let of = |figure: fn(&RunResult) -> Option<f64>, range| cell(Difference::of(first, case, (figure, range)));
         vec![
             number((index + 2).to_string()),
             word(&case.label),
-            of(|run| Some(run.aggregate_goodput_mbps)),
-            of(|run| run.jain_index),
-            of(|run| run.rtt_ms.map(|rtt| rtt.mean)),
-            of(|run| run.rtt_ms.map(|rtt| rtt.p95)),
+            of(|run| Some(run.aggregate_goodput_mbps), Range::POSITIVE),
+            of(|run| run.jain_index, Range::SHARE),
+            of(|run| run.rtt_ms.map(|rtt| rtt.mean), Range::POSITIVE),
+            of(|run| run.rtt_ms.map(|rtt| rtt.p95), Range::POSITIVE),
         ]
     };
     (!others.is_empty()).then(|| (&DIFFERENCE_HEADS[..], others.iter().enumerate().map(row).collect()))
@@ -374,7 +424,7 @@ pub(crate) fn difference_table(comparison: &Comparison) -> Option<(&'static [&'s
 /// The messages and transfers delivered in each case, with their delays; `None` if no case has any.
 fn delivery_rows(comparison: &Comparison, of: fn(&CaseSummary) -> Option<&DeliverySummary>) -> Option<Vec<Vec<Cell>>> {
     let spread = |spread: Option<Spread>, show: fn(f64) -> String| {
-        spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
+        spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_interval(&spread, show))
     };
     let row = |(index, case): (usize, &CaseResult)| {
         let summary = of(&case.summary);
@@ -394,9 +444,9 @@ fn delivery_rows(comparison: &Comparison, of: fn(&CaseSummary) -> Option<&Delive
 fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
     let row = |(index, case): (usize, &CaseResult)| {
         let summary = &case.summary;
-        // Only the three compared figures have their range. A line has no room for more.
+        // Only the three compared figures have their interval. A line has no room for more.
         let spread = |spread: Option<Spread>, show: fn(f64) -> String| {
-            spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
+            spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_interval(&spread, show))
         };
         let mean = |spread: Option<Spread>, show: fn(f64) -> String| {
             number(spread.map_or(NOTHING.to_owned(), |spread| show(spread.mean)))
@@ -410,6 +460,7 @@ fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
             mean(summary.rtt_min_ms, milliseconds),
             mean(summary.rtt_mean_ms, milliseconds),
             spread(summary.rtt_p95_ms, milliseconds),
+            mean(summary.rtt_per_ack_p95_ms, milliseconds),
             mean(Some(summary.downlink_drops), count),
             mean(Some(summary.utilization), percent),
             mean(Some(summary.controlled_share), percent),
@@ -495,8 +546,9 @@ fn starved(case: &CaseResult) -> Cell {
     number(format!("{} of {}", count(case.summary.starved_flows.mean), count(of)))
 }
 
-fn with_range(spread: &Spread, show: fn(f64) -> String) -> Cell {
-    let (least, greatest) = (show(spread.min), show(spread.max));
-    let small = (least != greatest).then(|| format!("{least}–{greatest}"));
+/// The mean, and below it the ends of its confidence interval.
+fn with_interval(spread: &Spread, show: fn(f64) -> String) -> Cell {
+    let ends = spread.ci95.map(|ends| (show(ends.low), show(ends.high)));
+    let small = ends.filter(|(low, high)| low != high).map(|(low, high)| format!("{low}–{high}"));
     Cell { small, ..number(show(spread.mean)) }
 }

@@ -2,9 +2,11 @@
 //!
 //! Runs of one seed have the same draws, so their differences vary less than the runs themselves.
 
-use lasthop_measure::mean;
+use lasthop_measure::{Range, interval, mean};
 use lasthop_scenario::{CaseResult, RunResult};
-use lasthop_study::Interval;
+
+/// A figure of a run, and the values that it can have.
+pub(crate) type Figure = (fn(&RunResult) -> Option<f64>, Range);
 
 /// A difference to the first case.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +22,7 @@ pub(crate) struct Difference {
 
 impl Difference {
     /// `None` if no seed has the figure in both cases.
-    pub(crate) fn of(first: &CaseResult, case: &CaseResult, figure: fn(&RunResult) -> Option<f64>) -> Option<Self> {
+    pub(crate) fn of(first: &CaseResult, case: &CaseResult, (figure, range): Figure) -> Option<Self> {
         let pair = |run: &RunResult| {
             let before = first.runs.iter().find(|other| other.seed == run.seed)?;
             Some((figure(before)?, figure(run)?))
@@ -28,8 +30,8 @@ impl Difference {
         let (before, differences): (Vec<f64>, Vec<f64>) =
             case.runs.iter().filter_map(pair).map(|(before, after)| (before, after - before)).unzip();
         let (before, difference) = (mean(&before)?, mean(&differences)?);
-        let (low, high) =
-            Interval::of_mean(&differences).map_or((difference, difference), |ends| (ends.low, ends.high));
+        let (low, high) = interval(&differences, range.of_difference())
+            .map_or((difference, difference), |ends| (ends.low, ends.high));
         Some(Self { mean: difference, low, high, first: before })
     }
 
@@ -37,7 +39,15 @@ impl Difference {
     pub(crate) fn text(&self) -> String {
         let digits = digits(self.mean.abs().max(self.high - self.low));
         let mean = signed(self.mean, digits);
-        if self.high > self.low { format!("{mean} ± {:.digits$}", (self.high - self.low) / 2.0) } else { mean }
+        if self.high <= self.low {
+            return mean;
+        }
+        let half = format!("{:.digits$}", self.high - self.mean);
+        if half == format!("{:.digits$}", self.mean - self.low) {
+            format!("{mean} ± {half}")
+        } else {
+            format!("{mean} ({} to {})", signed(self.low, digits), signed(self.high, digits))
+        }
     }
 
     /// In per cent of the first case, with its sign: `-92 %`; `None` if that has 0.

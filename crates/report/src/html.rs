@@ -121,6 +121,7 @@ fn one_case(case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]
     let jain = result.jain_index.map_or(String::new(), |index| format!(", Jain's index {index:.3}"));
     let of_seed = if seeds > 1 { format!("seed {seed}: ") } else { String::new() };
     // The comparison above already has the other figures.
+    let statistics = cells::statistics(case).map(|(heads, rows)| Table::new(heads, rows));
     let mut figures = figures::of_run(result, series);
     figures.retain(|figure| ["stations", "cwnd", "states"].contains(&figure.name.as_ref()));
     Some(json!({
@@ -130,6 +131,7 @@ fn one_case(case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]
         "settings": settings(case).join(", "),
         "of_seeds": if seeds > 1 { format!(" Seed {seed}, of {seeds}.") } else { String::new() },
         "folder": folders.get(at).map_or("", String::as_str),
+        "statistics": statistics,
         "tables": tables(result),
         "figures": figures,
     }))
@@ -149,7 +151,7 @@ fn compare_command(comparison: &Comparison) -> String {
         let _ = write!(command, " --vary {}", quoted(&format!("{}={}", varied.key, varied.values.join(","))));
     }
     if comparison.varied.is_empty() {
-        for case in &comparison.cases {
+        for case in comparison.cases.iter().filter(|case| !case.settings.is_empty()) {
             let case = format!("{}: {}", case.label, settings(case).join(" "));
             let _ = write!(command, " \\\n  --case {}", quoted(&case));
         }

@@ -5,10 +5,10 @@ use crate::distributions;
 use crate::figures::{self, Figure};
 use crate::html;
 use crate::tables::table;
-use lasthop_scenario::HostsKind;
+use lasthop_scenario::{HostsKind, Interval};
 use lasthop_study::{
-    CellResult, ClaimResult, ConditionResult, FigureResult, Found, Interval, LineResult, PanelResult, PointResult,
-    StudyResult, Verdict,
+    CellResult, ClaimResult, ConditionResult, FigureResult, Found, LineResult, PanelResult, PointResult, StudyResult,
+    Verdict,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -157,7 +157,7 @@ fn claim_in_page(claim: &ClaimResult, study: &StudyResult) -> Value {
 pub(crate) fn csv(study: &StudyResult) -> String {
     let mut text = String::new();
     let axes = study.axes.iter().map(|axis| axis.axis.as_str());
-    let heads = axes.chain(["measure", "seeds", "mean", "ci95_low", "ci95_high", "min", "max"]);
+    let heads = axes.chain(["measure", "seeds", "mean", "deviation", "ci95_low", "ci95_high", "min", "max"]);
     let _ = writeln!(text, "{}", heads.map(field).collect::<Vec<_>>().join(","));
     for point in &study.points {
         for measure in &point.measures {
@@ -168,6 +168,7 @@ pub(crate) fn csv(study: &StudyResult) -> String {
                 field(&measure.measure),
                 values.len().to_string(),
                 number(measure.mean),
+                number(measure.deviation),
                 number(measure.ci95.map(|interval| interval.low)),
                 number(measure.ci95.map(|interval| interval.high)),
                 number(values.iter().copied().reduce(f64::min)),
@@ -483,20 +484,14 @@ fn searches(study: &StudyResult) -> Vec<String> {
     cases.into_iter().map(said).collect()
 }
 
-/// A number and its interval, with the same decimals.
+/// A number and its interval, with the same decimals: `19.25 ± 0.25`, or both ends where they are not equally far.
 fn with_interval(number: f64, interval: Option<Interval>) -> String {
-    match interval {
-        Some(interval) => {
-            let (number, half) = (figure(number), interval.half());
-            let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
-            if number.contains('e') {
-                format!("{number} ± {half:.1e}")
-            } else {
-                format!("{number} ± {half:.digits$}")
-            }
-        }
-        None => figure(number),
-    }
+    let Some(Interval { low, high }) = interval else { return figure(number) };
+    let text = figure(number);
+    let digits = text.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let show = |of: f64| if text.contains('e') { format!("{of:.1e}") } else { format!("{of:.digits$}") };
+    let (below, above) = (show(number - low), show(high - number));
+    if below == above { format!("{text} ± {above}") } else { format!("{text} ({} to {})", show(low), show(high)) }
 }
 
 /// A number with about four significant digits, or all digits of a larger whole part.
@@ -528,6 +523,7 @@ mod tests {
         assert_eq!(with_interval(19.25, interval), "19.25 ± 0.25");
         assert_eq!(with_interval(1e-4, Some(Interval { low: 0.9e-4, high: 1.1e-4 })), "1.00e-4 ± 1.0e-5");
         assert_eq!(with_interval(2.0, None), "2.000");
+        assert_eq!(with_interval(0.95, Some(Interval { low: 0.81, high: 0.99 })), "0.950 (0.810 to 0.990)");
     }
 
     #[test]

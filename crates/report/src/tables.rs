@@ -14,16 +14,20 @@ pub fn run(result: &RunResult) -> String {
 }
 
 /// Several runs: a row for each case, then the tables of messages and transfers, if any. With several seeds, a cell has
-/// the mean, the minimum and the maximum.
+/// the mean and its 95 % confidence interval, and a single case has a row for each of its figures.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", comparison.name());
     if let [only] = comparison.seeds.as_slice() {
         let _ = writeln!(text, "seed {only}");
     } else {
-        let _ = writeln!(text, "means over {} seeds (least to greatest)", comparison.seeds.len());
+        let _ = writeln!(text, "means over {} seeds (their 95 % confidence intervals)", comparison.seeds.len());
     }
-    let tables: Vec<String> = cells::case_tables(comparison).iter().map(|(heads, rows)| table(heads, rows)).collect();
+    let mut tables = cells::case_tables(comparison);
+    if let [only] = comparison.cases.as_slice() {
+        tables.extend(cells::statistics(only));
+    }
+    let tables: Vec<String> = tables.iter().map(|(heads, rows)| table(heads, rows)).collect();
     text.push_str(&tables.join("\n\n"));
     if let Some(left_out) = cells::left_out(comparison) {
         let _ = write!(text, "\n{left_out}");

@@ -66,7 +66,7 @@ fn home() -> (RunResult, Series) {
 #[test]
 fn tables_have_a_line_for_each_flow_and_sample_with_the_names_of_the_results() {
     let (result, series) = home();
-    let tables = export::tables(&result, &series);
+    let tables = export::tables(&result, &series, None).expect("tables");
     assert_eq!(tables.iter().map(|table| table.name).collect::<Vec<_>>(), ["flows.csv", "series.csv", "datagrams.csv"]);
     let mut flows = csv::Reader::from_reader(tables[0].text.as_bytes());
     let heads = flows.headers().expect("heads").clone();
@@ -84,13 +84,13 @@ fn tables_have_a_line_for_each_flow_and_sample_with_the_names_of_the_results() {
     assert!(tables[1].text.starts_with("t_s,flow,host,cwnd_segments,ssthresh_segments,srtt_ms,"), "{}", tables[1].text);
     assert_eq!(tables[2].text.lines().nth(1), Some("0.0,2,0,0,30.0"));
     // Without series there are the flows alone.
-    assert_eq!(export::tables(&result, &Series::default()).len(), 1);
+    assert_eq!(export::tables(&result, &Series::default(), None).expect("tables").len(), 1);
 }
 
 #[test]
 fn flents_file_has_a_stream_for_each_flow_and_their_sums() {
     let (result, series) = home();
-    let flent = export::flent(&result, &series);
+    let flent = export::flent(&result, &series, None).expect("a file").document;
     // 10 s in steps of 0.2 s.
     assert_eq!((flent["version"].clone(), flent["x_values"].as_array().map(Vec::len)), (json!(4), Some(50)));
     let results = flent["results"].as_object().expect("streams");
@@ -113,10 +113,13 @@ fn flents_file_has_a_stream_for_each_flow_and_their_sums() {
         assert!(!flent["metadata"][key].is_null(), "{key}");
     }
     assert_eq!(flent["raw_values"]["Ping (ms)::UDP flow 2 (laptop-1)"][1], json!({ "t": 0.2, "val": 30.0 }));
+    // What flent reads from `ss`, beside the goodput of the sample.
+    let sample = json!({ "t": 0.1, "val": 8.0, "tcp_cwnd": 20, "tcp_rtt": 40.0 });
+    assert_eq!(flent["raw_values"]["TCP upload::flow 0 (laptop-1)"][0], sample);
     // Where nobody pings, TCP's own round trips are shown, and called so.
     let (mut without, _) = home();
     without.flows.remove(2);
-    let flent = export::flent(&without, &series);
+    let flent = export::flent(&without, &series, None).expect("a file").document;
     assert_eq!(flent["results"]["Ping (ms)::UDP TCP RTT of flow 0 (laptop-1)"][0], json!(40.0));
     let text = flent.to_string();
     let mut back = String::new();
@@ -141,6 +144,7 @@ const IPERF3_TCP: &str = "
 .start.connecting_to.host .start.connecting_to.port .start.cookie .start.tcp_mss_default .start.test_start.protocol
 .start.test_start.num_streams .start.test_start.blksize .start.test_start.omit .start.test_start.duration
 .start.test_start.bytes .start.test_start.blocks .start.test_start.reverse .start.test_start.tos
+.start.test_start.target_bitrate
 .intervals[].streams[].socket .intervals[].streams[].start .intervals[].streams[].end .intervals[].streams[].seconds
 .intervals[].streams[].bytes .intervals[].streams[].bits_per_second .intervals[].streams[].retransmits
 .intervals[].streams[].snd_cwnd .intervals[].streams[].rtt .intervals[].streams[].omitted .intervals[].streams[].sender
@@ -176,7 +180,7 @@ fn assert_has(document: &Value, expected: &str) {
 #[test]
 fn iperf3s_document_has_its_keys_and_the_bytes_of_each_second() {
     let (result, series) = home();
-    let document = export::iperf3(&result, &series);
+    let document = export::iperf3(&result, &series, None).expect("a document").document;
     assert_has(&document, IPERF3_TCP);
     let intervals = document["intervals"].as_array().expect("intervals");
     assert_eq!(intervals.len(), 10);
@@ -201,7 +205,7 @@ fn a_row_of_a_flow_counts_for_the_time_since_the_one_before() {
     for t_s in [0.5, 2.3, 2.4, 2.55] {
         series.flows.push(FlowSample { t_s, goodput_mbps: 8.0, ..FlowSample::default() });
     }
-    let document = export::iperf3(&result, &series);
+    let document = export::iperf3(&result, &series, None).expect("a document").document;
     let sums = document["intervals"].as_array().expect("intervals").iter();
     let bytes: Vec<u64> = sums.filter_map(|interval| interval["sum"]["bytes"].as_u64()).collect();
     assert_eq!(bytes, [100_000, 2_050_000]);
@@ -211,7 +215,7 @@ fn a_row_of_a_flow_counts_for_the_time_since_the_one_before() {
 fn datagrams_alone_are_iperf3s_udp() {
     let (mut result, _) = home();
     result.flows.retain(|flow| flow.kind == "constant");
-    let document = export::iperf3(&result, &Series::default());
+    let document = export::iperf3(&result, &Series::default(), None).expect("a document").document;
     assert_has(&document, IPERF3_UDP);
     let sum = &document["end"]["sum"];
     assert_eq!((&sum["packets"], &sum["lost_packets"], &sum["lost_percent"]), (&json!(400), &json!(10), &json!(2.5)));
@@ -238,7 +242,7 @@ fn each_flow_of_datagrams_has_its_own_size_and_the_packets_of_each_second() {
             series.datagrams.push(DatagramSample { t_s, flow, host: 0, number, took_ms: 50.0 });
         }
     }
-    let document = export::iperf3(&result, &series);
+    let document = export::iperf3(&result, &series, None).expect("a document").document;
     assert_eq!(document["start"]["test_start"]["blksize"], json!(1000));
     let intervals = document["intervals"].as_array().expect("intervals");
     assert_eq!(intervals.len(), 10);

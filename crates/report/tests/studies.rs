@@ -244,7 +244,7 @@ fn the_points_are_a_table_that_any_program_reads() {
     lasthop_report::write_study(&folder.path, &of(STUDY, 3)).expect("a report");
     let csv = text(&folder.path.join("points.csv"));
     let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("case,delay,n,measure,seeds,mean,ci95_low,ci95_high,min,max"));
+    assert_eq!(lines.next(), Some("case,delay,n,measure,seeds,mean,deviation,ci95_low,ci95_high,min,max"));
     // Two measures at each of 24 points.
     assert_eq!(lines.clone().count(), 48);
     let line = lines.find(|line| line.starts_with("\"ARF, OFDM rates\",256,10,aggregate")).expect("the point");

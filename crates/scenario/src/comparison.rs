@@ -42,7 +42,7 @@ pub struct CaseResult {
     pub label: String,
     /// Each varied key with its value here.
     pub settings: Vec<Setting>,
-    /// Means over the runs, with minimum and maximum.
+    /// Its figures over the runs.
     pub summary: CaseSummary,
     /// One complete result per seed.
     pub runs: Vec<RunResult>,
@@ -69,12 +69,18 @@ pub struct CaseSummary {
     pub jain_index: Option<Spread>,
     /// Connections under 5 % of their fair share.
     pub starved_flows: Spread,
-    /// The lowest RTT of each run; `None` if none was measured.
+    /// The least of each run's `rtt_ms`, which is smoothed and sampled; `None` if none was measured.
     pub rtt_min_ms: Option<Spread>,
-    /// The mean RTT of each run.
+    /// The mean of it.
     pub rtt_mean_ms: Option<Spread>,
-    /// The 95 % quantile of the RTT of each run.
+    /// The 95 % quantile of it.
     pub rtt_p95_ms: Option<Spread>,
+    /// The mean of each run's `rtt_per_ack_ms`; `None` if it was not measured, as on kernel hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_per_ack_mean_ms: Option<Spread>,
+    /// The 95 % quantile of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_per_ack_p95_ms: Option<Spread>,
     /// Packets dropped at the access point's downlink queue.
     pub downlink_drops: Spread,
     /// Share of the time in which the medium was occupied.
@@ -135,7 +141,7 @@ pub struct VideoSummary {
     pub stalled_s: Spread,
 }
 
-/// A figure over the runs of a case.
+/// A figure over the runs of a case: `lasthop_measure::spread`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The mean.
@@ -144,6 +150,24 @@ pub struct Spread {
     pub min: f64,
     /// The greatest.
     pub max: f64,
+    /// The number of runs that have the figure, each with its own seed; 0 in files without it.
+    #[serde(default)]
+    pub seeds: u32,
+    /// The sample standard deviation over these runs, with n − 1; `None` of one run, and in files without it.
+    #[serde(default)]
+    pub deviation: Option<f64>,
+    /// The 95 % confidence interval of the mean; `None` of one run, and in files without it.
+    #[serde(default)]
+    pub ci95: Option<Interval>,
+}
+
+/// A 95 % confidence interval, within the range of its quantity: `lasthop_measure::interval`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 impl ResultFile for Comparison {}

@@ -29,7 +29,8 @@ mod traffic;
 mod wiring;
 
 pub use comparison::{
-    CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Setting, Spread, Varied, VideoSummary,
+    CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Interval, Setting, Spread, Varied,
+    VideoSummary,
 };
 pub use error::ResultError;
 pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, QuicLaw, make_own_laws_with};

@@ -38,8 +38,12 @@ pub struct RunResult {
     pub jain_index: Option<f64>,
     /// [`crate::measure::starved_flows`] of their goodputs.
     pub starved_flows: u32,
-    /// Smoothed RTT over the samples of all connections; `None` if none was measured.
+    /// Smoothed RTT over the samples of all connections, each `sample_ms`; `None` if none was measured.
     pub rtt_ms: Option<Distribution>,
+    /// RTT over the ACKs of all TCP connections that gave a sample, not smoothed; `None` if it was not measured, as on
+    /// kernel hosts and with QUIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_per_ack_ms: Option<Distribution>,
     /// The messages of all interactive connections; `None` if the scenario has none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<DeliveryResult>,
@@ -146,6 +150,9 @@ pub struct FlowResult {
     /// Smoothed RTT over samples with new acknowledgements since the previous one: a stalled connection measures
     /// nothing. `None` if none was measured.
     pub rtt_ms: Option<Distribution>,
+    /// RTT over its ACKs that gave a sample, not smoothed; `None` as in [`RunResult::rtt_per_ack_ms`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_per_ack_ms: Option<Distribution>,
     /// Mean congestion window over its samples, in segments; `None` without any.
     pub cwnd_mean: Option<f64>,
     /// Share of its samples in each congestion-avoidance state; all 0 if it never opened.

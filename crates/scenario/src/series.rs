@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const CONGESTION_STATES: [&str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 
 /// All samples of one run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// The connections.
     pub flows: FlowSeries,

@@ -458,6 +458,11 @@ impl<'a> Simulation<'a> {
             return;
         };
         ends[side].on_segment(now, segment);
+        if side == flow.writer
+            && let Some(rtt) = ends[side].take_rtt_sample()
+        {
+            self.measurement.on_round_trip(now, connection, rtt);
+        }
         let over = ends[NEAR].is_closed() && ends[FAR].is_closed();
         self.on_read(now, connection, side);
         let flow = &mut self.connections[connection];

@@ -66,6 +66,22 @@ fn a_lone_upload_fills_a_wire() {
 }
 
 #[test]
+fn the_round_trip_of_each_ack_stands_beside_the_smoothed_one() {
+    let result = run(WIRE, &[]);
+    let (per_ack, smoothed) = (result.rtt_per_ack_ms.expect("samples"), result.rtt_ms.expect("samples"));
+    // 20 ms of path and 1.2 ms of a segment; at most behind the 50 of the queue, and what a delayed ACK waits for.
+    assert!(per_ack.min >= 21.2 && per_ack.max <= 20.0 + 54.0 * 1.2, "{per_ack:?}");
+    // A mean of samples lies between them.
+    assert!(per_ack.min <= smoothed.min * 1.001 && per_ack.max >= smoothed.max * 0.999, "{per_ack:?} {smoothed:?}");
+    assert!((per_ack.mean / smoothed.mean - 1.0).abs() < 0.1, "{per_ack:?} {smoothed:?}");
+    assert!(per_ack.p50 <= per_ack.p95 && per_ack.p95 <= per_ack.p99 && per_ack.p99 <= per_ack.max, "{per_ack:?}");
+    assert_eq!(result.flows[0].rtt_per_ack_ms, Some(per_ack));
+    // Of a download the server's sender counts, and quinn does not tell its samples.
+    assert!(run(WIRE, &["hosts.0.flows.0.direction=down"]).rtt_per_ack_ms.is_some());
+    assert_eq!(run(WIRE, &["hosts.0.flows.0.kind=quic"]).rtt_per_ack_ms, None);
+}
+
+#[test]
 fn a_download_fills_a_wire_too() {
     let result = run(WIRE, &["hosts.0.flows.0.direction=down"]);
     assert!(result.aggregate_goodput_mbps > 0.99 * 9.653, "{}", result.aggregate_goodput_mbps);

@@ -1,10 +1,10 @@
 //! The values of every kept measure in every run.
 
 use crate::measure::{Measure, WholeRun};
+use crate::range::range_of;
 use crate::search::Found;
-use crate::statistics::Interval;
-use lasthop_measure::mean;
-use lasthop_scenario::RunResult;
+use lasthop_measure::{mean, spread};
+use lasthop_scenario::{Interval, RunResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,9 @@ pub struct MeasureResult {
     pub values: Vec<Option<f64>>,
     /// Their mean; `None` unless every run has a value.
     pub mean: Option<f64>,
+    /// The sample standard deviation, with n − 1; `None` with fewer than two seeds, and in files without it.
+    #[serde(default)]
+    pub deviation: Option<f64>,
     /// The 95 % confidence interval of the mean; `None` with fewer than two seeds.
     pub ci95: Option<Interval>,
 }
@@ -60,10 +63,12 @@ impl Measured {
         let values: Vec<Option<f64>> =
             self.values(point, measure).unwrap_or_default().iter().map(|value| value.clone().ok()).collect();
         let all: Option<Vec<f64>> = values.iter().copied().collect();
+        let over_seeds = all.and_then(|all| spread(all, range_of(measure.as_str())));
         MeasureResult {
             measure: measure.as_str().to_owned(),
-            mean: all.as_deref().and_then(mean),
-            ci95: all.as_deref().and_then(Interval::of_mean),
+            mean: over_seeds.map(|over| over.mean),
+            deviation: over_seeds.and_then(|over| over.deviation),
+            ci95: over_seeds.and_then(|over| over.ci95),
             values,
         }
     }

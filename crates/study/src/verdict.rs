@@ -5,10 +5,11 @@ use crate::formula::Formula;
 use crate::measure::Measure;
 use crate::measured::Measured;
 use crate::problem::Problem;
+use crate::range::range_of;
 use crate::space::{Coordinate, Selection, Space, fixed, joined};
-use crate::statistics::Interval;
 use crate::{Claim, ClaimedNumber, Condition};
-use lasthop_scenario::is_zero;
+use lasthop_measure::{Range, jackknife};
+use lasthop_scenario::{Interval, is_zero};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -205,10 +206,11 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
         evaluate(None).map_or_else(|no| (Err(no), Cells::default()), |(ours, cells)| (Ok(ours), cells));
     let seeds = measured.seeds();
     let without = (0..seeds).map(|seed| evaluate(Some(seed)).ok().map(|(ours, _)| ours)).collect::<Option<Vec<f64>>>();
-    let ci95 = match (&outcome, without) {
-        (Ok(ours), Some(without)) if seeds > 1 => Interval::jackknife(*ours, &without),
-        _ => None,
+    let range = match &claim.value {
+        ClaimedNumber::Expression(value) => range_of(value.as_str()),
+        ClaimedNumber::Share { .. } => Range::SHARE,
     };
+    let ci95 = outcome.as_ref().ok().zip(without).and_then(|(ours, without)| jackknife(*ours, &without, range));
     let (low, high) = claim.criterion.range(claim.paper);
     let verdict = claim.criterion.judge(outcome.as_ref().ok().copied(), claim.paper);
     let clear = ci95.is_some_and(|interval| match verdict {

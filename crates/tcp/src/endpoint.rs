@@ -377,6 +377,12 @@ impl Endpoint {
         }
     }
 
+    /// The RTT sample that the last segment gave this sender, if it gave one that was not taken yet: what the smoothed
+    /// RTT is made of. That of the handshake is none.
+    pub fn take_rtt_sample(&mut self) -> Option<Span> {
+        self.sender.sampled_rtt.take()
+    }
+
     // Questions.
 
     /// Bytes received in order and read by the application.

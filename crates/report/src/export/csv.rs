@@ -1,13 +1,17 @@
 //! CSV (RFC 4180): flows, and the series.
 
+use super::{ExportError, wanted};
 use csv::Writer;
-use lasthop_scenario::{QueueSample, RunResult, Series};
+use lasthop_scenario::{FlowResult, QueueSample, RunResult, Series};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The columns of flows that come first.
 const FIRST: [&str; 4] = ["id", "host", "direction", "kind"];
+
+/// The columns that flows of datagrams do not have begin so.
+const OF_CONNECTIONS: [&str; 3] = ["retransmits", "timeouts", "state_shares"];
 
 /// The names of all files that [`tables`] may give.
 pub const TABLES: [&str; 4] = ["flows.csv", "series.csv", "queues.csv", "datagrams.csv"];
@@ -24,17 +28,24 @@ pub struct Table {
 /// The flows of a run, then its series: of connections, queues and datagrams, as far as there are any.
 ///
 /// Columns of flows are the keys of `flows` in `result.json`, with `_` between a key and one inside it: `rtt_ms_p95`.
-/// Columns of series are those of the Parquet files. What is not there is an empty field.
-pub fn tables(result: &RunResult, series: &Series) -> Vec<Table> {
-    let connections = (0..series.flows.len()).map(|row| series.flows.row(row));
+/// Columns of series are those of the Parquet files. What is not there is an empty field, and so is what flows of
+/// datagrams do not have: retransmissions, timeouts and states, and of pings a goodput.
+///
+/// # Errors
+/// If the run has no flow of one of these numbers.
+pub fn tables(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Result<Vec<Table>, ExportError> {
+    let wanted = wanted(result, numbers)?;
+    let is_wanted = |flow: u32| wanted.iter().any(|wanted| wanted.id == flow);
+    let connections = (0..series.flows.len()).map(|row| series.flows.row(row)).filter(|row| is_wanted(row.flow));
     let queues = (0..series.queues.len()).map(|row| QueueSample {
         t_s: series.queues.t_s[row],
         place: series.queues.place[row].clone(),
         packets: series.queues.packets[row],
     });
-    let texts = [flows(result), rows(connections), rows(queues), rows(series.datagrams.rows())];
+    let datagrams = series.datagrams.rows().filter(|row| is_wanted(row.flow));
+    let texts = [flows(&wanted), rows(connections), rows(queues), rows(datagrams)];
     let tables = TABLES.into_iter().zip(texts).map(|(name, text)| Table { name, text });
-    tables.filter(|table| !table.text.is_empty()).collect()
+    Ok(tables.filter(|table| !table.text.is_empty()).collect())
 }
 
 fn rows(rows: impl Iterator<Item = impl Serialize>) -> String {
@@ -43,16 +54,17 @@ fn rows(rows: impl Iterator<Item = impl Serialize>) -> String {
     text(writer)
 }
 
-fn flows(result: &RunResult) -> String {
-    let rows: Vec<BTreeMap<String, String>> = result
-        .flows
-        .iter()
-        .map(|flow| {
-            let mut row = BTreeMap::new();
-            flatten("", &serde_json::to_value(flow).expect("a result is plain data"), &mut row);
-            row
-        })
-        .collect();
+fn flows(flows: &[&FlowResult]) -> String {
+    let row = |flow: &&FlowResult| {
+        let mut row = BTreeMap::new();
+        flatten("", &serde_json::to_value(flow).expect("a result is plain data"), &mut row);
+        let is_ping = flow.kind == "ping";
+        let is_udp = is_ping || flow.kind == "constant" || flow.kind == "saturated";
+        row.retain(|column, _| !(is_udp && OF_CONNECTIONS.iter().any(|of| column.starts_with(of))));
+        row.retain(|column, _| !(is_ping && column == "goodput_mbps"));
+        row
+    };
+    let rows: Vec<BTreeMap<String, String>> = flows.iter().map(row).collect();
     let others: BTreeSet<&String> = rows.iter().flat_map(BTreeMap::keys).collect();
     let others = others.into_iter().map(String::as_str).filter(|column| !FIRST.contains(column));
     let columns: Vec<&str> = FIRST.into_iter().chain(others).collect();

@@ -5,16 +5,20 @@
 //! TCP flows stand there, and their names say so. Each `constant` flow is a `One-way delay (ms)::…`. The test's parameter
 //! `labels` has the names of all streams, by which flent finds them for its plots.
 //!
+//! Samples of a TCP flow also have what flent reads from `ss`, for its plots `tcp_rtt` and `tcp_cwnd`: the smoothed round
+//! trip in ms (`tcp_rtt`) and the window in packets (`tcp_cwnd`).
+//!
 //! Time begins at 1970-01-01: a result does not know when it was measured.
 //!
-//! Reference: flent 2.3.0, flent/resultset.py.
+//! Reference: flent 2.3.0, flent/resultset.py, flent/tests/tcp_stats.inc.
 
-use super::{is_tcp, name};
+use super::{ExportError, Format, Written, is_tcp, name};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lasthop_measure::mean;
-use lasthop_scenario::{Direction, RunResult, Series};
+use lasthop_scenario::{Direction, FlowResult, FlowSample, RunResult, Series};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 
 /// `FILEFORMAT_VERSION`.
@@ -29,9 +33,30 @@ const BEGINNING: &str = "1970-01-01T00:00:00.000000Z";
 struct Stream {
     name: String,
     unit: &'static str,
-    /// Each value with its time in seconds.
-    raw: Vec<(f64, f64)>,
+    raw: Vec<Raw>,
     values: Vec<Option<f64>>,
+}
+
+/// One value.
+struct Raw {
+    t_s: f64,
+    value: f64,
+    /// Of a TCP flow, its smoothed round trip and its window.
+    tcp: Option<(Option<f64>, u32)>,
+}
+
+impl Raw {
+    fn to_json(&self) -> Value {
+        let mut row = json!({ "t": self.t_s, "val": self.value });
+        if let Some((rtt_ms, cwnd)) = self.tcp {
+            row["tcp_cwnd"] = json!(cwnd);
+            // Before the first round trip flent's row has none.
+            if let Some(rtt_ms) = rtt_ms {
+                row["tcp_rtt"] = json!(rtt_ms);
+            }
+        }
+        row
+    }
 }
 
 /// The steps of the file.
@@ -50,19 +75,19 @@ impl Steps {
     }
 
     /// Of samples, each of the time before it.
-    fn of_samples(self, name: String, unit: &'static str, raw: Vec<(f64, f64)>) -> Stream {
+    fn of_samples(self, name: String, unit: &'static str, raw: Vec<Raw>) -> Stream {
         self.stream(name, unit, raw, -HARDLY)
     }
 
     /// Of datagrams, each of the moment when it was sent.
-    fn of_datagrams(self, name: String, raw: Vec<(f64, f64)>) -> Stream {
+    fn of_datagrams(self, name: String, raw: Vec<Raw>) -> Stream {
         self.stream(name, "ms", raw, HARDLY)
     }
 
     /// The mean of the values in each step. What falls between two steps is in the one that `nudge` says.
-    fn stream(self, name: String, unit: &'static str, raw: Vec<(f64, f64)>, nudge: f64) -> Stream {
+    fn stream(self, name: String, unit: &'static str, raw: Vec<Raw>, nudge: f64) -> Stream {
         let mut within = vec![Vec::new(); self.count];
-        for &(t_s, value) in &raw {
+        for &Raw { t_s, value, .. } in &raw {
             let step = (t_s / self.step_s + nudge).floor().max(0.0) as usize;
             within[step.min(self.count - 1)].push(value);
         }
@@ -70,18 +95,44 @@ impl Steps {
     }
 }
 
-/// The data file as JSON.
-pub fn flent(result: &RunResult, series: &Series) -> Value {
+const FORMAT: Format = Format {
+    program: "flent",
+    accepted: "flows of the kinds bulk, on-off, interactive, transfers, video, ping and constant of which something was sampled",
+};
+
+/// The data file as JSON, with the flows of these numbers, or all that it can show.
+///
+/// # Errors
+/// If none of the flows can be shown, or one of these numbers cannot.
+pub fn flent(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Result<Written, ExportError> {
+    let of_connections: BTreeSet<u32> = series.flows.flow.iter().copied().collect();
+    let of_datagrams: BTreeSet<u32> = series.datagrams.flow.iter().copied().collect();
+    let why_not = |flow: &FlowResult| {
+        let sampled = match flow.kind.as_str() {
+            "ping" | "constant" => of_datagrams.contains(&flow.id),
+            _ if is_tcp(flow) => of_connections.contains(&flow.id),
+            _ => return Some("has no place in it"),
+        };
+        (!sampled).then_some("has no samples")
+    };
+    let (shown, left_out) = FORMAT.shown(result, numbers, why_not)?;
     let steps = Steps::of(result);
-    let goodput = |id| series.flows.of_flow(id).map(|sample| (sample.t_s, sample.goodput_mbps)).collect();
-    let srtt = |id| series.flows.of_flow(id).filter_map(|sample| Some((sample.t_s, sample.srtt_ms?))).collect();
+    let goodput = |id| {
+        let tcp = |sample: &FlowSample| Some((sample.srtt_ms, sample.cwnd_segments));
+        let raw = |sample: FlowSample| Raw { t_s: sample.t_s, value: sample.goodput_mbps, tcp: tcp(&sample) };
+        series.flows.of_flow(id).map(raw).collect()
+    };
+    let srtt = |id| {
+        let raw = |sample: FlowSample| Some(Raw { t_s: sample.t_s, value: sample.srtt_ms?, tcp: None });
+        series.flows.of_flow(id).filter_map(raw).collect()
+    };
     let took = |id| {
         let of_flow = series.datagrams.rows().filter(move |sample| sample.flow == id);
-        of_flow.map(|sample| (sample.t_s, sample.took_ms)).collect()
+        of_flow.map(|sample| Raw { t_s: sample.t_s, value: sample.took_ms, tcp: None }).collect()
     };
-    let pings = result.flows.iter().any(|flow| flow.kind == "ping");
+    let pings = shown.iter().any(|flow| flow.kind == "ping");
     let mut streams = Vec::new();
-    for flow in &result.flows {
+    for flow in shown {
         let of = name(result, flow);
         let way = match flow.direction {
             Direction::Up => "upload",
@@ -115,13 +166,15 @@ pub fn flent(result: &RunResult, series: &Series) -> Value {
     let map = |value: &dyn Fn(&Stream) -> Value| -> Map<String, Value> {
         streams.iter().map(|stream| (stream.name.clone(), value(stream))).collect()
     };
-    let raw = |stream: &Stream| stream.raw.iter().map(|(t, val)| json!({ "t": t, "val": val })).collect::<Value>();
-    json!({
+    let raw = |stream: &Stream| stream.raw.iter().map(Raw::to_json).collect::<Value>();
+    let mut note = format!("lasthop {}, {:?} hosts, seed {}", result.build.version, result.hosts_kind, result.seed);
+    left_out.iter().for_each(|flow| note.push_str(&format!("; left out: {flow}")));
+    let document = json!({
         "version": VERSION,
         "metadata": {
             "NAME": "rrul_var",
             "TITLE": result.name(),
-            "NOTE": format!("lasthop {}, {:?} hosts, seed {}", result.build.version, result.hosts_kind, result.seed),
+            "NOTE": note,
             "HOST": "server",
             "HOSTS": ["server"],
             "LOCAL_HOST": "lasthop",
@@ -138,7 +191,8 @@ pub fn flent(result: &RunResult, series: &Series) -> Value {
         "x_values": (0..steps.count).map(|step| step as f64 * steps.step_s).collect::<Vec<f64>>(),
         "results": map(&|stream| json!(stream.values)),
         "raw_values": map(&raw),
-    })
+    });
+    Ok(Written { document, left_out })
 }
 
 /// What flent calls a stream's label.

@@ -4,10 +4,12 @@
 //! Each flow is a stream; its socket is 5 plus its number. Uploads are what the client sends, and downloads what comes
 //! in `--bidir`: `sum_bidir_reverse`, `sum_sent_bidir_reverse`. The warm-up is what iperf3 calls omitted.
 //!
-//! Bytes are those that the receiving application got, also where iperf3 has the sender's. `cpu_utilization_percent` is
-//! 0, not measured. `rttvar`, `snd_wnd` and `pmtu` are absent, as is whatever else lasthop does not measure.
+//! Bytes are those that the receiving application got, also where iperf3 has the sender's. `target_bitrate` is that of
+//! each stream of UDP, null if theirs differ, and 0 of TCP, as iperf3's without a target. What lasthop does not measure is
+//! absent, as `rttvar`, `snd_wnd` and `pmtu`, or null where readers look for it: `cpu_utilization_percent`, and the jitter
+//! of fewer than two datagrams. Flows that have no place are named in `extra_data`.
 
-use super::{block, is_tcp, name};
+use super::{ExportError, Format, Written, block, is_tcp, name};
 use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, FlowSample, RunResult, SERVER_PORT, Series};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -17,12 +19,24 @@ const FIRST_SOCKET: u32 = 5;
 /// IP, UDP.
 const DATAGRAM_HEADERS: u64 = 28;
 
-/// The document. Without series it has no intervals.
-pub fn iperf3(result: &RunResult, series: &Series) -> Value {
-    let tcp: Vec<&FlowResult> = result.flows.iter().filter(|flow| is_tcp(flow)).collect();
-    let is_udp = tcp.is_empty();
-    let flows =
-        if is_udp { result.flows.iter().filter(|flow| flow.kind == "constant").collect::<Vec<_>>() } else { tcp };
+const FORMAT: Format = Format {
+    program: "iperf3",
+    accepted: "flows of the kinds bulk, on-off, interactive, transfers and video, or of the kind constant without any of these",
+};
+
+/// The document of the flows of these numbers, or of all that it can show. Without series it has no intervals.
+///
+/// # Errors
+/// If none of the flows can be shown, or one of these numbers cannot.
+pub fn iperf3(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Result<Written, ExportError> {
+    let is_udp = !super::wanted(result, numbers)?.into_iter().any(is_tcp);
+    let why_not = |flow: &FlowResult| match flow.kind.as_str() {
+        "constant" if is_udp && flow.datagrams.is_some() => None,
+        "constant" => Some("has no place beside TCP"),
+        _ if is_tcp(flow) => None,
+        _ => Some("has no place in it"),
+    };
+    let (flows, left_out) = FORMAT.shown(result, numbers, why_not)?;
     let seconds = result.duration_s - result.warmup_s;
     let ways = [Direction::Up, Direction::Down].map(|way| flows.iter().any(|flow| flow.direction == way));
     let connected = flows.iter().map(|flow| {
@@ -55,16 +69,21 @@ pub fn iperf3(result: &RunResult, series: &Series) -> Value {
             "reverse": u8::from(ways == [false, true]),
             "tos": 0,
             "bidir": u8::from(ways == [true, true]),
+            "target_bitrate": if is_udp { datagram_rate(result, &flows) } else { json!(0) },
         },
     });
     if !is_udp {
         start["tcp_mss_default"] = json!(block_bytes);
     }
-    json!({
+    let mut document = json!({
         "start": start,
         "intervals": if is_udp { intervals_of_udp(result, series, &flows) } else { intervals(result, series, &flows) },
         "end": if is_udp { end_of_udp(&flows, seconds) } else { end_of_tcp(result, series, &flows, seconds) },
-    })
+    });
+    if !left_out.is_empty() {
+        document["extra_data"] = json!(format!("left out: {}", left_out.join("; ")));
+    }
+    Ok(Written { document, left_out })
 }
 
 /// The payload of a full segment: timestamps take 12 bytes (RFC 7323).
@@ -76,12 +95,29 @@ fn segment_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
 
 /// The payload of the flow's datagrams.
 fn datagram_bytes(result: &RunResult, flow: &FlowResult) -> u64 {
+    let packet = flow_keys(result, flow).and_then(|keys| keys["packet_bytes"].as_u64());
+    packet.unwrap_or(0).saturating_sub(DATAGRAM_HEADERS)
+}
+
+/// The rate in bit/s at which each of the flows sends payload; null if they have several.
+fn datagram_rate(result: &RunResult, flows: &[&FlowResult]) -> Value {
+    let rate = |flow: &&FlowResult| {
+        // `rate_mbps` has the headers.
+        let keys = flow_keys(result, flow)?;
+        let (rate_mbps, packet) = (keys["rate_mbps"].as_f64()?, keys["packet_bytes"].as_f64()?);
+        Some((rate_mbps * 1e6 * datagram_bytes(result, flow) as f64 / packet).round() as u64)
+    };
+    let rates: Vec<Option<u64>> = flows.iter().map(rate).collect();
+    rates.first().filter(|first| rates.iter().all(|rate| rate == *first)).map_or(Value::Null, |rate| json!(rate))
+}
+
+/// The block `[[hosts.flows]]` of the flow, in the scenario of the result.
+fn flow_keys<'a>(result: &'a RunResult, flow: &FlowResult) -> Option<&'a Value> {
     // Numbers ascend through the blocks of a host.
     let before = result.flows.iter().filter(|other| other.host == flow.host && other.id < flow.id).count();
     let flows = block(result, flow)["flows"].as_array().into_iter().flatten();
     let mut each = flows.flat_map(|block| (0..block["count"].as_u64().unwrap_or(1)).map(move |_| block));
-    let packet = each.nth(before).and_then(|block| block["packet_bytes"].as_u64());
-    packet.unwrap_or(0).saturating_sub(DATAGRAM_HEADERS)
+    each.nth(before)
 }
 
 /// From here to there, with bytes and their rate.
@@ -259,14 +295,14 @@ fn end_of_tcp(result: &RunResult, series: &Series, flows: &[&FlowResult], second
 
 fn end_of_udp(flows: &[&FlowResult], seconds: f64) -> Value {
     let counts = |flow: &FlowResult| flow.datagrams.unwrap_or_default();
-    let fields = |lost: u64, received: u64, jitter_ms: f64| {
+    let fields = |lost: u64, received: u64, jitter_ms: Option<f64>| {
         let packets = lost + received;
         let lost_percent = if packets > 0 { 100.0 * lost as f64 / packets as f64 } else { 0.0 };
         json!({ "jitter_ms": jitter_ms, "lost_packets": lost, "packets": packets, "lost_percent": lost_percent })
     };
     let stream = |flow: &&FlowResult| {
         let datagrams = counts(flow);
-        let more = fields(datagrams.lost, datagrams.received, datagrams.jitter_ms.unwrap_or(0.0));
+        let more = fields(datagrams.lost, datagrams.received, datagrams.jitter_ms);
         let mut udp = with(amount(0.0, seconds, bytes_of(flow, seconds)), more);
         udp["socket"] = json!(FIRST_SOCKET + flow.id);
         udp["sender"] = json!(flow.direction == Direction::Up);
@@ -274,8 +310,8 @@ fn end_of_udp(flows: &[&FlowResult], seconds: f64) -> Value {
     };
     let total = |of: fn(&lasthop_scenario::DatagramResult) -> u64| flows.iter().map(|flow| of(&counts(flow))).sum();
     let jitters: Vec<f64> = flows.iter().filter_map(|flow| counts(flow).jitter_ms).collect();
-    let all = fields(total(|all| all.lost), total(|all| all.received), lasthop_measure::mean(&jitters).unwrap_or(0.0));
-    let sum = with(amount(0.0, seconds, flows.iter().map(|flow| bytes_of(flow, seconds)).sum()), all);
+    let all = fields(total(|all| all.lost), total(|all| all.received), lasthop_measure::mean(&jitters));
+    let sum = with(amount(0.0, seconds, flows.iter().map(|flow| bytes_of(flow, seconds)).sum::<f64>()), all);
     let mut end = json!({
         "streams": flows.iter().map(stream).collect::<Vec<_>>(),
         "cpu_utilization_percent": no_cpu(),
@@ -287,8 +323,8 @@ fn end_of_udp(flows: &[&FlowResult], seconds: f64) -> Value {
     end
 }
 
-/// Readers of iperf3's JSON look for it.
+/// Readers of iperf3's JSON look for it. It is not measured.
 fn no_cpu() -> Value {
     let names = ["host_total", "host_user", "host_system", "remote_total", "remote_user", "remote_system"];
-    names.iter().map(|name| ((*name).to_owned(), json!(0))).collect::<Map<String, Value>>().into()
+    names.iter().map(|name| ((*name).to_owned(), Value::Null)).collect::<Map<String, Value>>().into()
 }

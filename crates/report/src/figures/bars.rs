@@ -6,9 +6,8 @@ use super::canvas::{
 };
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{self, Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};
-use lasthop_measure::mean;
+use lasthop_measure::{Range, mean, spread};
 use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
-use lasthop_study::Interval;
 
 /// The goodput of a host and its colour.
 pub(crate) struct Bar {
@@ -118,15 +117,15 @@ pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, bars: &[Bar]) {
 /// One headline figure of cases.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// The end of its axis, where the figure has one.
-    highest: Option<f64>,
+    /// The values that it can have. Its axis ends where these do.
+    pub(crate) range: Range,
     pub(crate) figure: fn(&RunResult) -> Option<f64>,
 }
 
 pub(crate) const COLUMNS: [Column; 3] = [
-    Column { name: "aggregate goodput (Mb/s)", highest: None, figure: |run| Some(run.aggregate_goodput_mbps) },
-    Column { name: "Jain's index", highest: Some(1.0), figure: |run| run.jain_index },
-    Column { name: "RTT, 95th percentile (ms)", highest: None, figure: |run| run.rtt_ms.map(|rtt| rtt.p95) },
+    Column { name: "aggregate goodput (Mb/s)", range: Range::POSITIVE, figure: |run| Some(run.aggregate_goodput_mbps) },
+    Column { name: "Jain's index", range: Range::SHARE, figure: |run| run.jain_index },
+    Column { name: "smoothed RTT p95 (ms)", range: Range::POSITIVE, figure: |run| run.rtt_ms.map(|rtt| rtt.p95) },
 ];
 
 /// The mean of a figure over the seeds of a case, with its 95 % confidence interval, as in studies.
@@ -139,13 +138,11 @@ pub(crate) struct Mean {
 
 impl Mean {
     /// `None` if no run has the figure. With a single seed there is no interval, and both ends are the mean.
-    pub(crate) fn of(case: &CaseResult, figure: fn(&RunResult) -> Option<f64>) -> Option<Self> {
-        let figures: Vec<f64> = case.runs.iter().filter_map(figure).collect();
-        let value = mean(&figures)?;
-        let interval = Interval::of_mean(&figures);
+    pub(crate) fn of(case: &CaseResult, column: &Column) -> Option<Self> {
+        let over = spread(case.runs.iter().filter_map(column.figure), column.range)?;
         // Two very different seeds give an interval of many times their mean. It may extend beyond the axes.
-        let (low, high) = interval.map_or((value, value), |interval| (interval.low, interval.high));
-        Some(Self { value, low: low.max(0.0), high: high.min(3.0 * value) })
+        let (low, high) = over.ci95.map_or((over.mean, over.mean), |interval| (interval.low, interval.high));
+        Some(Self { value: over.mean, low, high: high.min(3.0 * over.mean) })
     }
 }
 
@@ -166,14 +163,17 @@ pub(crate) fn summary(comparison: &Comparison, looks: &[Look]) -> Svg {
             canvas.text(&label, names - 8.0, y, Ink { size: SMALL, colour: INK, beside: Beside::End });
         }
         for (index, column) in COLUMNS.iter().enumerate() {
-            let means: Vec<Option<Mean>> = comparison.cases.iter().map(|case| Mean::of(case, column.figure)).collect();
+            let means: Vec<Option<Mean>> = comparison.cases.iter().map(|case| Mean::of(case, column)).collect();
             let highest = means.iter().flatten().map(|mean| mean.high).fold(0.0, f64::max);
             let panel = Panel {
                 left: names + index as f64 * (width + GAP),
                 top: TOP,
                 width,
                 height,
-                x: column.highest.map_or_else(|| Axis::from_zero(highest, 4), |to| Axis::Linear { from: 0.0, to }),
+                x: match column.range.greatest {
+                    to if to.is_finite() => Axis::Linear { from: 0.0, to },
+                    _ => Axis::from_zero(highest, 4),
+                },
                 y: Axis::Linear { from: 0.0, to: 1.0 },
             };
             draw_column(canvas, &panel, column.name, &means, looks);

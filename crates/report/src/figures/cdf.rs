@@ -31,7 +31,7 @@ pub(crate) struct Kind {
 pub(crate) const RTT: Kind = Kind {
     name: "rtt-cdf",
     title: "Distribution of round-trip times",
-    x_name: "RTT (ms)",
+    x_name: "smoothed RTT (ms)",
     y_name: "share of the samples",
     caption: "The share of the samples of the smoothed RTT that are at most so long. Further left is better; a long tail on \
               the right is time in queues. A stalled connection measures nothing.",

@@ -29,7 +29,7 @@ pub(crate) fn difference(comparison: &Comparison, looks: &[Look]) -> Option<Figu
         }
         for (index, column) in COLUMNS.iter().enumerate() {
             let differences: Vec<Option<Difference>> =
-                others.iter().map(|case| Difference::of(first, case, column.figure)).collect();
+                others.iter().map(|case| Difference::of(first, case, (column.figure, column.range))).collect();
             let left = names + index as f64 * (width + GAP);
             draw_column(canvas, (left, width), height, column.name, &differences, looks);
         }

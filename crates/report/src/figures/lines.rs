@@ -57,7 +57,7 @@ impl Legend {
 /// The common properties of a figure's panels.
 pub(crate) struct TimeFigure<'a> {
     pub(crate) title: &'a str,
-    /// With its unit: "RTT (ms)".
+    /// With its unit: "smoothed RTT (ms)".
     pub(crate) y_name: &'a str,
     pub(crate) legend: Legend,
     /// The meaning of the dashed lines, if any.

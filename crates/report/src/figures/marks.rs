@@ -350,7 +350,7 @@ pub(crate) fn draw_marker(canvas: &mut Canvas, at: (f64, f64), marker: Marker, c
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_study::Interval;
+    use lasthop_scenario::Interval;
 
     fn mark(x: Level, y: f64) -> MarkResult {
         MarkResult { x, y: Some(y), ci95: Some(Interval { low: y - 1.0, high: y + 1.0 }) }

@@ -168,7 +168,7 @@ fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> O
 /// The outcome of a run in one line.
 fn headline(run: &RunResult) -> String {
     let goodput = format!("{:.1} Mb/s in all", run.aggregate_goodput_mbps);
-    let rtt = run.rtt_ms.map(|rtt| format!("RTT p95 {} ms", number(rtt.p95.round())));
+    let rtt = run.rtt_ms.map(|rtt| format!("smoothed RTT p95 {} ms", number(rtt.p95.round())));
     let jain = run.jain_index.map(|jain| format!("Jain's index {jain:.2}"));
     [Some(goodput), rtt, jain].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
@@ -238,7 +238,7 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     }
     let figure = TimeFigure {
         title: "RTT over time",
-        y_name: "RTT (ms)",
+        y_name: "smoothed RTT (ms)",
         legend: legend(&looks),
         limit_name: None,
         by_ratio: true,

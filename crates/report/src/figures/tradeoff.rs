@@ -1,7 +1,7 @@
 //! Aggregate goodput against round-trip time: one point for each case. The best cases are at the top left.
 
 use super::axis::Axis;
-use super::bars::Mean;
+use super::bars::{COLUMNS, Mean};
 use super::canvas::{Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
 use crate::style::{GRID, INK, Look, PAPER};
 use lasthop_scenario::{CaseResult, Comparison};
@@ -32,8 +32,8 @@ fn numbers_beside(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
 /// `None` if no case has an RTT.
 pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
     let point = |(index, case): (usize, &CaseResult)| {
-        let rtt = Mean::of(case, |run| run.rtt_ms.map(|rtt| rtt.p95))?;
-        Some((index, rtt, Mean::of(case, |run| Some(run.aggregate_goodput_mbps))?))
+        let [goodput, _, rtt] = &COLUMNS;
+        Some((index, Mean::of(case, rtt)?, Mean::of(case, goodput)?))
     };
     let points: Vec<(usize, Mean, Mean)> = comparison.cases.iter().enumerate().filter_map(point).collect();
     // An interval may extend below every measured round trip, so the axis follows the means.
@@ -59,7 +59,7 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
             canvas.line((panel.x_at(tick), panel.top), (panel.x_at(tick), panel.bottom()), Pen::new(GRID, 1.0));
         }
         let scale = if panel.x.is_log() { ", log scale" } else { "" };
-        panel.draw_x(canvas, &format!("RTT, 95th percentile (ms){scale}"));
+        panel.draw_x(canvas, &format!("smoothed RTT, 95th percentile (ms){scale}"));
         for (index, rtt, goodput) in &points {
             let colour = looks[*index].colour;
             let (x, y) = panel.at(rtt.value, goodput.value);

@@ -234,6 +234,7 @@ impl Sender {
         }
         let oldest = oldest?;
         self.rtt.on_sample(oldest, self.snd_una, self.snd_nxt);
+        self.sampled_rtt = Some(oldest);
         self.min_rtt.on_sample(now, newest.unwrap_or(oldest));
         self.backoff = 0;
         self.newest_rtt = newest.or(self.newest_rtt);

@@ -77,6 +77,8 @@ pub(crate) struct Sender {
     pub(crate) rtt: RttEstimator,
     pub(crate) min_rtt: MinRtt,
     pub(crate) newest_rtt: Option<Span>,
+    /// The sample that the last ACK gave SRTT, until it is taken.
+    pub(crate) sampled_rtt: Option<Span>,
     pub(crate) rate: DeliveryRate,
     pub(crate) rack: Rack,
     pub(crate) probe: Option<LossProbe>,
@@ -166,6 +168,7 @@ impl Sender {
             rtt: RttEstimator::new(config),
             min_rtt: MinRtt::new(config.min_rtt_window),
             newest_rtt: None,
+            sampled_rtt: None,
             rate: DeliveryRate::default(),
             rack: Rack::default(),
             probe: None,
