@@ -10,7 +10,16 @@
 Everything here gives the numbers that the command `lasthop` gives, from the same code. `lasthop.plot` draws them.
 """
 
-from lasthop._errors import PolicyError, ResultError, ScenarioError, ScenarioWarning
+from lasthop._errors import (
+    ArgumentError,
+    ColumnError,
+    LasthopError,
+    MissingFileError,
+    PolicyError,
+    ResultError,
+    ScenarioError,
+    ScenarioWarning,
+)
 from lasthop._lasthop import VERSION as __version__
 from lasthop._lasthop import Table
 from lasthop._policy import Policy
@@ -20,7 +29,11 @@ from lasthop._run import compare, read, simulate, studies, study
 from lasthop._scenario import Scenario
 
 for _public in (
+    ArgumentError,
+    ColumnError,
     Comparison,
+    LasthopError,
+    MissingFileError,
     Policy,
     PolicyError,
     Record,
@@ -35,7 +48,11 @@ for _public in (
     _public.__module__ = __name__
 
 __all__ = [
+    "ArgumentError",
+    "ColumnError",
     "Comparison",
+    "LasthopError",
+    "MissingFileError",
     "Policy",
     "PolicyError",
     "Record",

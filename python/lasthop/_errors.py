@@ -1,9 +1,35 @@
-"""What can go wrong. Missing files are `FileNotFoundError`, and too little memory is `MemoryError`, as everywhere."""
+"""What can go wrong: `LasthopError`. Too little memory is `MemoryError`, and a file that cannot be read `OSError`, as everywhere."""
 
 from __future__ import annotations
 
 
-class ScenarioError(ValueError):
+class LasthopError(Exception):
+    """What is wrong is in the arguments, in a file, or in a policy: all errors of this package but those of the system."""
+
+
+class ArgumentError(LasthopError, ValueError, TypeError):
+    """An argument has a wrong type or value. The message names it and what is accepted.
+
+    >>> import lasthop
+    >>> lasthop.simulate({"hosts": [{}]}, seed=-1)
+    Traceback (most recent call last):
+        ...
+    lasthop.ArgumentError: seed=-1; accepted: a whole number from 0 to 9223372036854775807
+    """
+
+
+class ColumnError(ArgumentError, KeyError):
+    """A table has no such column. The message has those that there are."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingFileError(LasthopError, FileNotFoundError):
+    """There is no such file, study or folder."""
+
+
+class ScenarioError(LasthopError, ValueError):
     """A scenario or a study cannot be run as written. The message is the command's.
 
     Attributes:
@@ -41,7 +67,7 @@ class ScenarioError(ValueError):
         return str(self.args[0])
 
 
-class PolicyError(RuntimeError):
+class PolicyError(LasthopError, RuntimeError):
     """The policy of a host did not decide, and the run ended. Its `__cause__` is what a policy in Python raised.
 
     Attributes:
@@ -71,7 +97,7 @@ class PolicyError(RuntimeError):
         return str(self.args[0])
 
 
-class ResultError(ValueError):
+class ResultError(LasthopError, ValueError):
     """A folder of results cannot be used: no result, damaged, or written by another version of the format."""
 
 

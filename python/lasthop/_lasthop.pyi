@@ -1,6 +1,6 @@
 """The native part: crates and python/src. Its face is the other modules of this package."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any, final
@@ -41,12 +41,21 @@ class Table:
     def __len__(self) -> int:
         """The number of rows."""
     def __getitem__(self, name: str) -> list[Any]:
-        """A column as a list; `None` where there is no value."""
+        """A column as a list; `None` where there is no value.
+
+        Raises:
+            ColumnError: There is no such column; with those that there are.
+        """
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, each a dict of its columns; `pandas.DataFrame(table)` reads them."""
     def to_dict(self) -> dict[str, list[Any]]:
         """All columns as lists, by name."""
+    def _outcome(self) -> Outcome: ...
+    def _name(self) -> str: ...
 
 @final
 class Outcome:
+    def to_bytes(self) -> bytes: ...
     def to_json(self) -> str: ...
     def to_text(self) -> str: ...
     @property
@@ -139,5 +148,6 @@ def study(
 def read_run(folder: Path) -> Outcome: ...
 def read_comparison(folder: Path) -> Outcome: ...
 def read_study(folder: Path) -> Outcome: ...
+def outcome_of_bytes(data: bytes) -> Outcome: ...
 def looks_of_names(labels: list[str]) -> list[tuple[str, str, str]]: ...
 def theme() -> dict[str, str]: ...

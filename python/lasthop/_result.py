@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import copyreg
 import json
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
+from lasthop import _lasthop
+from lasthop._errors import ArgumentError
 from lasthop._lasthop import Outcome, Table
-from lasthop._record import Record, unknown, wrapped
+from lasthop._record import Keys, _hints, _nothing, _record_in, unknown, wrapped
+from lasthop.types import (
+    Access,
+    Axis,
+    Case,
+    Claim,
+    Convergence,
+    Datagrams,
+    Deliveries,
+    Distribution,
+    Figure,
+    Lateness,
+    Link,
+    Point,
+    Policies,
+    Varied,
+    Videos,
+)
+
+
+def _outcome_again(data: bytes) -> Outcome:
+    return _lasthop.outcome_of_bytes(data)
+
+
+def _table_again(outcome: Outcome, name: str) -> Table:
+    table: Table = getattr(outcome, name)
+    return table
+
+
+# The whole document goes with each, as text that zstd has compressed.
+copyreg.pickle(Outcome, lambda outcome: (_outcome_again, (outcome.to_bytes(),)))
+copyreg.pickle(Table, lambda table: (_table_again, (table._outcome(), table._name())))
 
 
 class _Document:
-    """A result file of the command: its keys are attributes."""
-
-    # What the format leaves out where there is nothing.
-    _absent: ClassVar[dict[str, Any]] = {}
+    """A result file of the command: its keys are attributes. It can be pickled, with its series."""
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
@@ -25,17 +56,24 @@ class _Document:
             self._read = json.loads(self._outcome.to_json())
         return self._read
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name in self._values:
-            return wrapped(self._values[name])
-        if name in self._absent:
-            return self._absent[name]
-        raise AttributeError(unknown("key", name, dir(self)))
+    if not TYPE_CHECKING:
+        # Type checkers know the attributes below, and refuse others.
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            hints = _hints(type(self))
+            if name in self._values:
+                return wrapped(self._values[name], _record_in(hints.get(name)))
+            # What the format leaves out where there is nothing.
+            if name in hints:
+                return _nothing(hints[name])
+            raise AttributeError(unknown("key", name, dir(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._outcome,)
 
     def __dir__(self) -> list[str]:
-        return sorted({*(name for name in super().__dir__() if name[0] != "_"), *self._values, *self._absent})
+        return sorted({*(name for name in super().__dir__() if name[0] != "_"), *self._values, *_hints(type(self))})
 
     def __repr__(self) -> str:
         return self._outcome.to_text()
@@ -75,12 +113,12 @@ class _Document:
 
     def _of_runs(self) -> Outcome:
         if not self._outcome.has_runs:
-            raise ValueError("a study's folder has no runs: run it with lasthop.study(), or see .summary")
+            raise ArgumentError("a study's folder has no runs: run it with lasthop.study(), or see .summary")
         return self._outcome
 
     def _with_series(self) -> Outcome:
         if not self._outcome.has_series:
-            raise ValueError("no series were kept: give series=True to lasthop.simulate() or lasthop.compare()")
+            raise ArgumentError("no series were kept: give series=True to lasthop.simulate() or lasthop.compare()")
         return self._outcome
 
 
@@ -97,24 +135,9 @@ class Result(_Document):
     True
     """
 
-    _absent: ClassVar[dict[str, Any]] = {
-        "convergence": [],
-        "datagrams": None,
-        "invalid_kinds": [],
-        "kernel_release": None,
-        "lateness_us": None,
-        "links": [],
-        "machine_turnaround_us": None,
-        "messages": None,
-        "notes": [],
-        "pings": None,
-        "transfers": None,
-        "videos": None,
-    }
-
     schema_version: int
     """The version of the format."""
-    scenario: Record
+    scenario: Keys
     """The whole scenario, defaults filled in."""
     hosts_kind: str
     """"simulated" or "kernel"."""
@@ -138,27 +161,27 @@ class Result(_Document):
     """Jain's index of their goodputs, 0 to 1."""
     starved_flows: int
     """How many have less than 5 % of their fair share."""
-    rtt_ms: Record | None
+    rtt_ms: Distribution | None
     """Smoothed RTT in ms: `min`, `mean`, `p50`, `p95`, `p99`, `max`."""
-    messages: Record | None
+    messages: Deliveries | None
     """The messages of interactive connections: `delivered`, `undelivered`, `took_ms`."""
-    transfers: Record | None
+    transfers: Deliveries | None
     """The same of transfers."""
-    pings: Record | None
+    pings: Datagrams | None
     """The round trips of pings: `sent`, `received`, `lost`, `lost_share`, `round_trip_ms`, `jitter_ms`."""
-    datagrams: Record | None
+    datagrams: Datagrams | None
     """The same of datagrams at a constant rate, with `one_way_ms`."""
-    videos: Record | None
+    videos: Videos | None
     """What viewers of videos saw: `chunks`, `mean_bit_rate_mbps`, `switches`, `stalls`, `stalled_s`, `startup_s`."""
     utilization: float
     """Share of the time in which the medium or link is busy, 0 to 1."""
-    access: Record
+    access: Access
     """Totals of the shared last hop: drops, queue in packets, collisions, `air_shares`, `stations`."""
-    links: list[Record]
+    links: list[Link]
     """Each direction of each link of `[[links]]`."""
-    convergence: list[Record]
+    convergence: list[Convergence]
     """How soon shares were equal after each change, in seconds."""
-    policies: Record
+    policies: Policies
     """The agents' totals."""
     kernel_release: str | None
     """The kernel's release; kernel hosts only."""
@@ -168,9 +191,9 @@ class Result(_Document):
     """Events of the network model and timers."""
     simulated_s_per_wall_s: float
     """Seconds of the run per second of the wall clock."""
-    lateness_us: Record | None
+    lateness_us: Lateness | None
     """Lateness of packets in microseconds; kernel hosts only."""
-    machine_turnaround_us: Record | None
+    machine_turnaround_us: Lateness | None
     """This machine's part of its hosts' turnaround in microseconds; kernel hosts only."""
     valid: bool
     """False if something could have changed the result."""
@@ -195,7 +218,7 @@ class Comparison(_Document):
 
     schema_version: int
     """The version of the format."""
-    scenario: Record
+    scenario: Keys
     """The scenario without the varied keys."""
     hosts_kind: str
     """"simulated" or "kernel"."""
@@ -205,25 +228,23 @@ class Comparison(_Document):
     """Its commit, if known."""
     dirty: bool
     """Whether the work tree had changes on top of the commit."""
-    varied: list[Record]
+    varied: list[Varied]
     """The varied keys, each with its values as typed; the last changes fastest."""
     seeds: list[int]
     """The seeds of each case."""
-    cases: list[Record]
-    """Each case: `label`, `settings`, `summary` (mean, min, max over its runs), `runs`."""
+    cases: list[Case]
+    """Each case: `label`, `settings`, `summary` (mean, deviation, ci95, ... over its runs), `runs`."""
     valid: bool
     """Whether every run is valid."""
 
     @property
     def summary(self) -> Table:
-        """One row a case and measure: mean, min, max over the seeds, and the 95 % confidence interval of the mean."""
+        """One row a case and measure: mean, min, max, deviation over the seeds, and the 95 % interval of the mean."""
         return self._outcome.summary
 
 
 class Study(_Document):
     """A study: its attributes are the keys of `study.json` (docs/guide/study-result.md), and tables over all points."""
-
-    _absent: ClassVar[dict[str, Any]] = {"invalid_kinds": [], "note": None, "repeated_runs": 0}
 
     schema_version: int
     """The version of the format."""
@@ -237,7 +258,7 @@ class Study(_Document):
     """Notes for the reader."""
     study: str
     """The text of its file."""
-    scenario: Record
+    scenario: Keys
     """The scenario of every run, before anything varies."""
     hosts_kind: str
     """"simulated" or "kernel"."""
@@ -249,13 +270,13 @@ class Study(_Document):
     """Whether the work tree had changes on top of the commit."""
     seeds: list[int]
     """The seeds of each point."""
-    axes: list[Record]
+    axes: list[Axis]
     """The axes with their values, the cases first."""
-    points: list[Record]
+    points: list[Point]
     """Every point with its measures."""
-    figures: list[Record]
+    figures: list[Figure]
     """The figures' lines."""
-    claims: list[Record]
+    claims: list[Claim]
     """Each claim with its verdict."""
     passed: bool
     """Whether every claim could be judged, and every required one holds."""
@@ -267,6 +288,8 @@ class Study(_Document):
     """The kinds of these reasons."""
     repeated_runs: int
     """Runs repeated because the machine was busy; kernel hosts only."""
+    scenarios: int | None
+    """The number of drawn scenarios; `None` if nothing is drawn."""
     simulated_s: float
     """Seconds of all runs on the scenario's clock."""
     run_wall_s: float
@@ -274,5 +297,5 @@ class Study(_Document):
 
     @property
     def summary(self) -> Table:
-        """One row a point and measure of the study: mean, min, max, and the 95 % confidence interval of the mean."""
+        """One row a point and measure of the study: mean, min, max, deviation, and the 95 % interval of the mean."""
         return self._outcome.summary

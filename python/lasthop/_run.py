@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from lasthop import _lasthop
+from lasthop import _arguments, _lasthop
+from lasthop._arguments import refused
+from lasthop._errors import ArgumentError, MissingFileError
 from lasthop._policy import Asked, MakePolicy, named
 from lasthop._progress import bar
 from lasthop._record import plain
@@ -46,7 +48,8 @@ def simulate(
 
     Raises:
         ScenarioError: The scenario cannot be run; with file, line and key.
-        OSError: The file cannot be read.
+        ArgumentError: An argument has a wrong type or value; with what is accepted.
+        OSError: The file cannot be read; `MissingFileError` if there is none.
         MemoryError: The run would need more than half of the free memory.
         PolicyError: The policy of a host raised an exception, or gave no decision; with host and tick.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
@@ -57,9 +60,11 @@ def simulate(
     >>> len(r.flows), r.flows["goodput_mbps"][0] < r.aggregate_goodput_mbps
     (10, True)
     """
+    seed, store, asked = _arguments.seed(seed), _arguments.store(store), _asked(policy)
+    series, progress = _arguments.flag("series", series), _arguments.optional_flag("progress", progress)
     core = core_of(scenario, _with_name(set, policy))
     with bar(progress, core.duration_s, "s", 1e6) as update:
-        return Result(_lasthop.simulate(core, seed, series, policy and Asked(policy), store, update))
+        return Result(_lasthop.simulate(core, seed, series, asked, store, update))
 
 
 def compare(
@@ -98,8 +103,8 @@ def compare(
         ScenarioError: A case cannot be run; all are checked before the first one starts.
         OSError: The file cannot be read.
         MemoryError: The runs would need more than half of the free memory.
-        ValueError: There are both `vary` and `cases`, two cases have one label, a case sets the seed, or no host asks
-            the policy given.
+        ArgumentError: An argument has a wrong type or value, there are both `vary` and `cases`, two cases have one
+            label, a case sets the seed, or no host asks the policy given.
         PolicyError: The policy of a host raised an exception, or gave no decision; with host and tick.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
 
@@ -108,12 +113,13 @@ def compare(
     >>> c.flows.column_names[:4], len(c.flows)
     (['case', 'seed', 'path.loss', 'name'], 16)
     """
+    jobs, store, asked = _arguments.jobs(jobs), _arguments.store(store), _asked(policy)
+    series, progress = _arguments.flag("series", series), _arguments.optional_flag("progress", progress)
+    values, of_cases, chosen, total = _chosen(vary, cases, seeds)
     core = core_of(scenario, _with_name(set, policy))
-    values, chosen, total = _chosen(vary, cases, seeds)
     with bar(progress, total, "run") as update:
-        asked = policy and Asked(policy)
         return Comparison(
-            _lasthop.compare(core, plain(values), plain(cases or {}), chosen, jobs, series, asked, store, update)
+            _lasthop.compare(core, plain(values), plain(of_cases), chosen, jobs, series, asked, store, update)
         )
 
 
@@ -143,13 +149,15 @@ def study(
 
     Raises:
         ScenarioError: The study cannot be run as written; with file, line and key.
-        OSError: There is no such study, or it cannot be read.
+        ArgumentError: An argument has a wrong type or value; with what is accepted.
+        OSError: The study cannot be read; `MissingFileError` if there is none.
         MemoryError: The runs would need more than half of the free memory.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
     """
+    path, seeds, jobs = _path_of(study, studies), _seeds_of_study(seeds), _arguments.jobs(jobs)
+    store, progress = _arguments.store(store), _arguments.optional_flag("progress", progress)
     with bar(progress, None, "run") as update:
-        path = _path_of(study, studies)
-        return Study(_lasthop.study(path, plain(set or {}), seeds, jobs, store, update))
+        return Study(_lasthop.study(path, plain(_arguments.overrides(set)), seeds, jobs, store, update))
 
 
 def studies(folder: str | os.PathLike[str] = "studies") -> list[str]:
@@ -158,6 +166,7 @@ def studies(folder: str | os.PathLike[str] = "studies") -> list[str]:
     Args:
         folder: The folder; there is nothing in one that is not there.
     """
+    folder = _arguments.path("folder", folder, "the path of a folder")
     found = (path.relative_to(folder).with_suffix("") for path in Path(folder).glob("*/*.toml"))
     return sorted(path.as_posix() for path in found)
 
@@ -172,7 +181,7 @@ def read(folder: str | os.PathLike[str]) -> Result | Comparison | Study:
         ResultError: A file of it is damaged, or of another version.
         OSError: There is no result, or a file of it cannot be read.
     """
-    path = Path(folder)
+    path = Path(_arguments.path("folder", folder, "the path of a folder that --out has written"))
     if (path / "study.json").exists():
         return Study(_lasthop.read_study(path))
     if (path / "comparison.json").exists():
@@ -180,28 +189,46 @@ def read(folder: str | os.PathLike[str]) -> Result | Comparison | Study:
     return Result(_lasthop.read_run(path))
 
 
+def _asked(policy: MakePolicy | None) -> Asked | None:
+    return policy and Asked(_arguments.called("policy", policy, "a class or a function that makes a policy, or None"))
+
+
+def _seeds_of_study(seeds: int | None) -> int | None:
+    return _arguments.optional("seeds", seeds, 1, _arguments.MOST_SEEDS, "the study's own number")
+
+
 def _with_name(set: Overrides | None, policy: MakePolicy | None) -> Overrides | None:
     """The overrides, with the name of a policy in Python as every host's program."""
-    return set if policy is None else {"hosts.*.command": [named(policy)], **(set or {})}
+    return set if policy is None else {"hosts.*.command": [named(policy)], **_arguments.overrides(set)}
 
 
 def _chosen(
     vary: Mapping[str, Iterable[Any]] | None, cases: Mapping[str, Overrides] | None, seeds: int | Sequence[int]
-) -> tuple[dict[str, Any], int | list[int], int]:
-    """The values to vary, the seeds, and the number of runs of a comparison."""
-    if vary and cases:
-        raise ValueError("there are both vary and cases; accepted: one of them")
-    chosen: int | list[int] = seeds if isinstance(seeds, int) else list(seeds)
-    count = chosen if isinstance(chosen, int) else len(chosen)
-    if count < 1:
-        raise ValueError(f"seeds={seeds}; accepted: a number from 1, or a list of seeds")
-    values = {key: list(many) if not isinstance(many, str) else many for key, many in (vary or {}).items()}
-    total = len(cases) if cases else _product(len(many) for many in values.values())
-    return values, chosen, total * count
+) -> tuple[dict[str, list[Any]], dict[str, Overrides], int | list[int], int]:
+    """The values to vary, the cases, the seeds, and the number of runs of a comparison."""
+    of_vary = _arguments.table("vary", {} if vary is None else vary, _VARY)
+    of_cases = _arguments.table("cases", {} if cases is None else cases, _CASES)
+    if of_vary and of_cases:
+        raise ArgumentError("there are both vary and cases; accepted: one of them")
+    values: dict[str, list[Any]] = {}
+    for key, many in of_vary.items():
+        if isinstance(many, str | bytes | Mapping) or not isinstance(many, Iterable):
+            raise refused(f"vary[{key!r}]", many, "a list of values")
+        values[key] = list(many)
+    checked = {label: _arguments.table(f"cases[{label!r}]", of, _CASES) for label, of in of_cases.items()}
+    chosen = _arguments.seeds(seeds)
+    total = len(checked) if checked else _product(len(many) for many in values.values())
+    return values, checked, chosen, total * (chosen if isinstance(chosen, int) else len(chosen))
+
+
+_VARY = 'a dict such as {"path.rtt_ms": [4, 64]}'
+_CASES = 'a dict such as {"far": {"path.rtt_ms": 64}}'
 
 
 def _path_of(study: str | os.PathLike[str], studies: str | os.PathLike[str]) -> Path:
-    return Path(study) if os.fspath(study).endswith(".toml") else _find(os.fspath(study), Path(studies))
+    study = _arguments.path("study", study, "the name of a study, such as hayakawa/fig-06, or the path of its file")
+    folder = Path(_arguments.path("studies", studies, "the path of a folder"))
+    return Path(study) if study.endswith(".toml") else _find(study, folder)
 
 
 def _find(name: str, folder: Path) -> Path:
@@ -211,7 +238,7 @@ def _find(name: str, folder: Path) -> Path:
     known = studies(folder)
     near = difflib.get_close_matches(name, known, 3)
     meant = f"; did you mean {', '.join(near)}?" if near else ""
-    raise FileNotFoundError(f"there is no study {name} in {folder}{meant}; lasthop.studies() has all {len(known)}")
+    raise MissingFileError(f"there is no study {name} in {folder}{meant}; lasthop.studies() has all {len(known)}")
 
 
 def _product(counts: Iterable[int]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lasthop import _arguments
 from lasthop._lasthop import CoreScenario
 from lasthop._record import plain
 
@@ -36,7 +37,9 @@ class Scenario:
     _core: CoreScenario
 
     def __init__(self, keys: Mapping[str, Any], *, set: Overrides | None = None, name: str = "scenario") -> None:
-        self._core = CoreScenario.of_dict(plain(keys), name, plain(set or {}))
+        keys = _arguments.table("keys", keys, "the keys of a scenario as a dict")
+        name = _arguments.text("name", name)
+        self._core = CoreScenario.of_dict(plain(keys), name, plain(_arguments.overrides(set)))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, set: Overrides | None = None) -> Scenario:
@@ -46,7 +49,8 @@ class Scenario:
             ScenarioError: With the line of the key at fault.
             OSError: The file cannot be read.
         """
-        return cls._of(CoreScenario.of_file(Path(path), plain(set or {})))
+        path = _arguments.path("path", path, "the path of a TOML file")
+        return cls._of(CoreScenario.of_file(Path(path), plain(_arguments.overrides(set))))
 
     @classmethod
     def from_toml(cls, text: str, *, set: Overrides | None = None, name: str = "scenario") -> Scenario:
@@ -55,7 +59,8 @@ class Scenario:
         >>> Scenario.from_toml('[[hosts]]', name="one")
         <lasthop.Scenario "one": 1 hosts, 60.0 s, seed 1>
         """
-        return cls._of(CoreScenario.of_text(text, name, plain(set or {})))
+        text, name = _arguments.text("text", text), _arguments.text("name", name)
+        return cls._of(CoreScenario.of_text(text, name, plain(_arguments.overrides(set))))
 
     @classmethod
     def _of(cls, core: CoreScenario) -> Scenario:
@@ -69,7 +74,7 @@ class Scenario:
         >>> Scenario({"hosts": [{}]}).with_overrides({"hosts.0.count": 4, "seed": 7})
         <lasthop.Scenario "scenario": 4 hosts, 60.0 s, seed 7>
         """
-        return self._of(self._core.changed(plain(set)))
+        return self._of(self._core.changed(plain(_arguments.overrides(set))))
 
     def to_dict(self) -> dict[str, Any]:
         """Every key with its value, defaults filled in; `Scenario` reads it again.
@@ -125,8 +130,10 @@ ScenarioLike = str | os.PathLike[str] | Mapping[str, Any] | Scenario
 
 def core_of(scenario: ScenarioLike, set: Overrides | None) -> CoreScenario:
     """The scenario that is meant, with overrides."""
+    set = _arguments.overrides(set)
     if isinstance(scenario, Scenario):
         return scenario._core.changed(plain(set)) if set else scenario._core
     if isinstance(scenario, Mapping):
         return Scenario(scenario, set=set)._core
-    return CoreScenario.of_file(Path(scenario), plain(set or {}))
+    path = _arguments.path("scenario", scenario, "a TOML file, its keys as a dict, or a Scenario")
+    return CoreScenario.of_file(Path(path), plain(set))

@@ -25,12 +25,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lasthop import _lasthop
-from lasthop._errors import ScenarioError
+from lasthop import _arguments, _lasthop
+from lasthop._errors import ArgumentError, ScenarioError
 from lasthop._progress import bar
 from lasthop._record import plain
 from lasthop._result import Comparison, Study
-from lasthop._run import Store, _chosen, _path_of
+from lasthop._run import Store, _chosen, _path_of, _seeds_of_study
 from lasthop._scenario import Overrides, ScenarioLike, core_of
 
 if TYPE_CHECKING:
@@ -89,12 +89,14 @@ def compare(
         ScenarioError: A case cannot be run; all are checked before the first one starts.
         SchedulerLost: The scheduler has ended, or its connection has. With a store, the same call goes on from what has come back.
         RuntimeError: A worker has another build of lasthop, or a batch failed more often than `retries`.
-        ValueError: There is no client, or the arguments contradict each other.
+        ArgumentError: An argument has a wrong type or value, or they contradict each other.
+        ValueError: There is no client.
         KeyboardInterrupt: Ctrl-C; batches that wait are cancelled, those that run go to their end on their workers.
     """
+    store, retries, progress = _checked(store, retries, progress)
+    values, of_cases, chosen, _ = _chosen(vary, cases, seeds)
     core = core_of(scenario, set)
-    values, chosen, _ = _chosen(vary, cases, seeds)
-    plan = _lasthop.Plan.of_comparison(core, plain(values), plain(cases or {}), chosen, store, _model())
+    plan = _lasthop.Plan.of_comparison(core, plain(values), plain(of_cases), chosen, store, _model())
     return Comparison(_run(plan, client, retries, progress))
 
 
@@ -133,8 +135,15 @@ def study(
         OSError: There is no such study, or it cannot be read.
         SchedulerLost: As for `compare`; so are `RuntimeError`, `ValueError` and `KeyboardInterrupt`.
     """
-    plan = _lasthop.Plan.of_study(_path_of(study, studies), plain(set or {}), seeds, store, _model())
+    store, retries, progress = _checked(store, retries, progress)
+    path, seeds, overrides = _path_of(study, studies), _seeds_of_study(seeds), _arguments.overrides(set)
+    plan = _lasthop.Plan.of_study(path, plain(overrides), seeds, store, _model())
     return Study(_run(plan, client, retries, progress))
+
+
+def _checked(store: Store, retries: int, progress: bool | None) -> tuple[Store, int, bool | None]:
+    retries = _arguments.whole("retries", retries, 0, 2**16)
+    return _arguments.store(store), retries, _arguments.optional_flag("progress", progress)
 
 
 class _Batch(NamedTuple):
@@ -176,9 +185,11 @@ def _model() -> str | None:
 def _run(plan: _lasthop.Plan, client: Client | None, retries: int, progress: bool | None) -> _lasthop.Outcome:
     from distributed import default_client
 
+    if client is not None and not hasattr(client, "asynchronous"):
+        raise _arguments.refused("client", client, "a client of distributed, or None")
     client = client or default_client()
     if client.asynchronous:
-        raise ValueError("the client is asynchronous; accepted: one made with asynchronous=False")
+        raise ArgumentError("the client is asynchronous; accepted: one made with asynchronous=False")
     tasks = _Tasks(plan, client, retries)
     try:
         with bar(progress, plan.total, "run") as update:

@@ -23,7 +23,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 try:
     import numpy as np
@@ -37,9 +37,15 @@ try:
 except ImportError as error:
     raise ImportError(f"lasthop.gym needs its extra, pip install 'lasthop[gym]': {error}") from error
 
-from lasthop import _lasthop
+from lasthop import _arguments, _lasthop
+from lasthop._arguments import refused
+from lasthop._errors import ArgumentError
 from lasthop._result import Result
 from lasthop._scenario import Overrides, Scenario, ScenarioLike, core_of
+
+if TYPE_CHECKING:
+    # Of typing from Python 3.11 on.
+    from typing_extensions import Self
 
 __all__ = ["TICK_S", "AccessPointEnv", "HostEnv", "Seen", "VectorHostEnv", "log_goodput", "vector"]
 
@@ -113,21 +119,28 @@ class _Limits:
 
     def __init__(self, segments: tuple[int, int], pacing_mbps: tuple[float, float] | None) -> None:
         for name, pair in (("segments", segments), ("pacing_mbps", pacing_mbps)):
-            if pair is not None and not 0 < pair[0] < pair[1] <= _MOST:
-                raise ValueError(f"{name}={pair}; accepted: two numbers above 0, the lower one first")
+            if pair is not None:
+                _arguments.pair(name, pair, _MOST)
         self.segments = segments
         self.pacing_mbps = pacing_mbps
         self.space = Box(-1.0, 1.0, (1 if pacing_mbps is None else 2,), np.float32)
 
     def of(self, action: Floats) -> tuple[int, float]:
         """The segments and the pacing rate that an action means."""
-        if not np.all(np.isfinite(action)) or np.shape(action) != self.space.shape:
-            raise ValueError(f"action={action}; accepted: {self.space}")
+        try:
+            action = np.asarray(action, np.float32)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise refused("action", action, str(self.space)) from error
+        if action.shape != self.space.shape or not np.all(np.isfinite(action)):
+            raise refused("action", action, str(self.space))
         segments = round(_scaled(float(action[0]), self.segments))
         return segments, 0.0 if self.pacing_mbps is None else _scaled(float(action[1]), self.pacing_mbps)
 
     def action(self, segments: float, pacing_mbps: float | None = None) -> Floats:
         """The action that means this."""
+        segments = _arguments.number("segments", segments, 0.0, math.inf)
+        if pacing_mbps is not None:
+            pacing_mbps = _arguments.number("pacing_mbps", pacing_mbps, 0.0, math.inf)
         parts = [_unscaled(segments, self.segments)]
         if self.pacing_mbps is not None:
             parts.append(_unscaled(pacing_mbps or self.pacing_mbps[1], self.pacing_mbps))
@@ -154,7 +167,7 @@ def _steps(core: _lasthop.CoreScenario) -> int:
     """Every host has so many ticks at least, and as many steps less one."""
     steps = int(core.duration_s / TICK_S + 1e-9) - 1
     if steps < 1:
-        raise ValueError(f"duration_s: {core.duration_s} has no step; accepted: at least {2 * TICK_S}")
+        raise ArgumentError(f"duration_s: {core.duration_s} has no step; accepted: at least {2 * TICK_S}")
     return steps
 
 
@@ -177,7 +190,7 @@ class HostEnv(Env[Floats, Floats]):
 
     Raises:
         ScenarioError: The scenario cannot be run.
-        ValueError: There is no such host, or a limit is out of range.
+        ArgumentError: There is no such host, or an argument has a wrong type or is out of range.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
@@ -195,9 +208,9 @@ class HostEnv(Env[Floats, Floats]):
     ) -> None:
         self._core = _alone(core_of(scenario, set), host)
         self._host = host
-        self._reward = reward
+        self._reward = _arguments.called("reward", reward, "a function of what a host has seen")
         self._limits = _Limits(segments, pacing_mbps)
-        self._series = series
+        self._series = _arguments.flag("series", series)
         self._steps = _steps(self._core)
         self._left = 0
         self._episode: _lasthop.Episode | None = None
@@ -217,7 +230,7 @@ class HostEnv(Env[Floats, Floats]):
                 environment's generator, which the last seed given has set.
             options: Not looked at.
         """
-        self._start(seed)
+        self._start(_arguments.seed(seed))
         return self._first()
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
@@ -270,15 +283,14 @@ class HostEnv(Env[Floats, Floats]):
 def _alone(core: _lasthop.CoreScenario, host: int) -> _lasthop.CoreScenario:
     """The same scenario, in which this host is a block of its own, with the policy of the caller."""
     keys = core.to_dict()
-    if not 0 <= host < core.host_count:
-        raise ValueError(f"host={host}; accepted: 0 to {core.host_count - 1}")
+    host = _arguments.whole("host", host, 0, core.host_count - 1)
     blocks, first = [], 0
     for block in keys["hosts"]:
         count = block.get("count", 1)
         if not first <= host < first + count:
             blocks.append(block)
         elif count > 1 and "#" in json.dumps(block):
-            raise ValueError(f"host={host} is one of several in a block with nodes of #: give it a block of its own")
+            raise ArgumentError(f"host={host} is one of several in a block with nodes of #: give it a block of its own")
         else:
             if count > 1:
                 # Blocks have names of their own.
@@ -311,7 +323,7 @@ class AccessPointEnv(ParallelEnv[str, Floats, Floats]):
 
     Raises:
         ScenarioError: The scenario cannot be run.
-        ValueError: A limit is out of range.
+        ArgumentError: An argument has a wrong type or is out of range.
     """
 
     metadata: dict[str, Any] = {"name": "lasthop_access_point_v0", "render_modes": []}  # noqa: RUF012
@@ -327,9 +339,9 @@ class AccessPointEnv(ParallelEnv[str, Floats, Floats]):
         series: bool = False,
     ) -> None:
         self._core = core_of(scenario, set).changed({f"hosts.*.{key}": value for key, value in _LEARNS.items()})
-        self._reward = reward
+        self._reward = _arguments.called("reward", reward, "a function of what a host has seen")
         self._limits = _Limits(segments, pacing_mbps)
-        self._series = series
+        self._series = _arguments.flag("series", series)
         self._steps = _steps(self._core)
         self._left = 0
         self._episode: _lasthop.Episode | None = None
@@ -359,6 +371,7 @@ class AccessPointEnv(ParallelEnv[str, Floats, Floats]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
         """Starts a run, up to the last host's first tick. Seeds are those of `HostEnv.reset`."""
+        seed = _arguments.seed(seed)
         self.close()
         if seed is not None or self._random is None:
             self._random, _ = seeding.np_random(seed)
@@ -381,6 +394,9 @@ class AccessPointEnv(ParallelEnv[str, Floats, Floats]):
         """
         if self._episode is None:
             raise RuntimeError("no episode is running; accepted: reset() first")
+        actions = dict(_arguments.table("actions", actions, "a dict with an action for each agent"))
+        if missing := [agent for agent in self.possible_agents if agent not in actions]:
+            raise ArgumentError(f"actions: there is none of {missing[0]}; accepted: one for each agent")
         self._episode.send([self._limits.of(actions[agent]) for agent in self.possible_agents])
         seen = self._episode.receive()
         self._left -= 1
@@ -406,6 +422,12 @@ class AccessPointEnv(ParallelEnv[str, Floats, Floats]):
         self._episode = None
         self.agents = []
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _by_agent(self, values: list[Any]) -> dict[str, Any]:
         return dict(zip(self.possible_agents, values, strict=True))
 
@@ -420,7 +442,10 @@ class VectorHostEnv(VectorEnv[Floats, Floats, Any]):
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
     def __init__(self, envs: Sequence[HostEnv]) -> None:
-        self.envs = list(envs)
+        accepted = "a list of HostEnv, at least one"
+        self.envs = list(_arguments.instance("envs", envs, Sequence, accepted))
+        if not self.envs or not all(isinstance(env, HostEnv) for env in self.envs):
+            raise refused("envs", envs, accepted)
         self.num_envs = len(self.envs)
         self.single_observation_space = self.envs[0].observation_space
         self.single_action_space = self.envs[0].action_space
@@ -432,10 +457,13 @@ class VectorHostEnv(VectorEnv[Floats, Floats, Any]):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         """Starts all runs: with `seed`, `seed + 1`, ..., with a list of seeds, or with the next of each."""
-        if seed is None or isinstance(seed, int):
-            seeds = [None if seed is None else seed + place for place in range(self.num_envs)]
+        if isinstance(seed, Sequence) and not isinstance(seed, str | bytes):
+            seeds = [_arguments.seed(of) for of in seed]
+            if len(seeds) != self.num_envs:
+                raise refused("seed", seed, f"a whole number, or a list of {self.num_envs}")
         else:
-            seeds = list(seed)
+            first = _arguments.seed(seed)
+            seeds = [None if first is None else _arguments.seed(first + place) for place in range(self.num_envs)]
         try:
             for env, of in zip(self.envs, seeds, strict=True):
                 env._start(of)
@@ -448,6 +476,8 @@ class VectorHostEnv(VectorEnv[Floats, Floats, Any]):
 
     def step(self, actions: Floats) -> tuple[Floats, Any, Any, Any, dict[str, Any]]:
         """Takes each run a step further; `infos["result"]` has the `Result` of those that have ended."""
+        if np.ndim(actions) == 0 or len(actions) != self.num_envs:
+            raise refused("actions", actions, f"an action for each of {self.num_envs} environments")
         try:
             for env, action, ended in zip(self.envs, actions, self._ended, strict=True):
                 if ended:
@@ -474,6 +504,12 @@ class VectorHostEnv(VectorEnv[Floats, Floats, Any]):
         observation, reward, _, truncated, info = env._next()
         return observation, info, reward, truncated
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close_extras(self, **kwargs: Any) -> None:
         """Ends all runs and their threads."""
         for env in self.envs:
@@ -491,7 +527,7 @@ def vector(n: int, scenario: ScenarioLike, host: int = 0, **options: Any) -> Vec
 
     Raises:
         ScenarioError: The scenario cannot be run.
-        ValueError: `n` is below 1, there is no such host, or a limit is out of range.
+        ArgumentError: `n` is below 1, there is no such host, or an argument is wrong otherwise.
 
     >>> envs = vector(2, {"duration_s": 5, "warmup_s": 1, "hosts": [{"count": 2}]})
     >>> observations, _ = envs.reset(seed=1)
@@ -500,8 +536,7 @@ def vector(n: int, scenario: ScenarioLike, host: int = 0, **options: Any) -> Vec
     ((2, 13), (2,), False)
     >>> envs.close()
     """
-    if n < 1:
-        raise ValueError(f"n={n}; accepted: a number from 1")
+    n = _arguments.whole("n", n, 1, 2**16)
     # Read once: each reset reads only the seed.
     read = Scenario._of(core_of(scenario, cast("Overrides | None", options.pop("set", None))))
     return VectorHostEnv([HostEnv(read, host, **options) for _ in range(n)])

@@ -13,7 +13,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import _lasthop
+from lasthop import _arguments, _lasthop
+from lasthop._arguments import refused
+from lasthop._errors import ArgumentError
 from lasthop._record import unknown
 from lasthop._result import Comparison, Result, Study
 
@@ -55,17 +57,21 @@ def run(
         figure: Where to draw; by default a new figure.
 
     Raises:
-        ValueError: There is no such quantity, or the run has no series.
+        ArgumentError: There is no such quantity, or the run has no series.
 
     >>> import lasthop, lasthop.plot
     >>> r = lasthop.simulate({"duration_s": 5, "warmup_s": 1, "hosts": [{"count": 3}]})
     >>> [panel.get_ylabel() for panel in lasthop.plot.run(r).axes]
     ['goodput, Mb/s', 'RTT, ms', 'window, segments']
     """
+    _arguments.instance("result", result, Result, "what lasthop.simulate gives")
+    if isinstance(quantities, str) or not isinstance(quantities, Sequence) or not quantities:
+        raise refused("quantities", quantities, f"a list of some of {', '.join(QUANTITIES)}")
+    _drawable("figure", figure, "subplots", "a figure of matplotlib, or None")
     theme = _lasthop.theme()
     for quantity in quantities:
-        if quantity not in QUANTITIES:
-            raise ValueError(unknown("quantity", quantity, QUANTITIES))
+        if not isinstance(quantity, str) or quantity not in QUANTITIES:
+            raise ArgumentError(unknown("quantity", quantity, QUANTITIES))
     series = result.series.to_dict()
     looks = result._outcome.looks()
     rows: dict[int, list[int]] = defaultdict(list)
@@ -106,8 +112,10 @@ def bars(comparison: Comparison, measure: str = "aggregate_goodput_mbps", ax: Ax
         ax: Where to draw; by default a new figure.
 
     Raises:
-        ValueError: There is no such measure.
+        ArgumentError: There is no such measure.
     """
+    _arguments.instance("comparison", comparison, Comparison, "what lasthop.compare gives")
+    _drawable("ax", ax, "barh", "axes of matplotlib, or None")
     theme = _lasthop.theme()
     rows = _rows(comparison, measure)
     looks = {label: colour for label, colour, _ in comparison._outcome.looks()}
@@ -148,7 +156,7 @@ def lines(
         log_x: Whether the horizontal axis is logarithmic.
 
     Raises:
-        ValueError: There is no such measure, or `x` does not vary.
+        ArgumentError: There is no such measure, or `x` does not vary.
 
     >>> import lasthop, lasthop.plot
     >>> ten = {"duration_s": 3, "warmup_s": 1, "hosts": [{"count": 2}]}
@@ -157,11 +165,13 @@ def lines(
     >>> [line.get_label() for line in lasthop.plot.lines(c, "path.rtt_ms").axes[0].containers]
     ['cubic', 'newreno']
     """
+    _drawable("ax", ax, "errorbar", "axes of matplotlib, or None")
+    log_x = _arguments.flag("log_x", log_x)
     theme = _lasthop.theme()
     rows = _rows(comparison, measure)
     settings = [name for name in rows[0] if name not in _OF_SUMMARY]
-    if x not in settings:
-        raise ValueError(unknown("varied key", x, settings))
+    if _arguments.text("x", x) not in settings:
+        raise ArgumentError(unknown("varied key", x, settings))
     of_line: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         others = [str(row[name]) for name in settings if name != x and row[name] is not None]
@@ -192,16 +202,22 @@ def lines(
     return _figure_of(ax)
 
 
-_OF_SUMMARY = {"case", "measure", "runs", "mean", "min", "max", "ci95_low", "ci95_high"}
+_OF_SUMMARY = {"case", "measure", "runs", "mean", "min", "max", "deviation", "ci95_low", "ci95_high"}
 
 
 def _rows(comparison: Comparison | Study, measure: str) -> list[dict[str, Any]]:
+    _arguments.instance("comparison", comparison, (Comparison, Study), "a comparison or a study")
     table = comparison.summary.to_dict()
     measures = dict.fromkeys(table["measure"])
-    if measure not in measures:
-        raise ValueError(unknown("measure", measure, measures))
+    if _arguments.text("measure", measure) not in measures:
+        raise ArgumentError(unknown("measure", measure, measures))
     rows = (dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True))
     return [row for row in rows if row["measure"] == measure and row["mean"] is not None]
+
+
+def _drawable(name: str, value: Any, method: str, accepted: str) -> None:
+    if value is not None and not hasattr(value, method):
+        raise refused(name, value, accepted)
 
 
 def _error(row: dict[str, Any]) -> list[list[float]]:

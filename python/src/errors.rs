@@ -4,15 +4,28 @@ use lasthop_report::ReportError;
 use lasthop_scenario::{ResultError, ScenarioError};
 use lasthop_sim::SimError;
 use lasthop_study::{CaseError, StoreError, StudyError, TooMuchMemory};
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use std::io;
 use std::path::Path;
 
 mod python {
+    pyo3::import_exception!(lasthop._errors, ArgumentError);
+    pyo3::import_exception!(lasthop._errors, ColumnError);
+    pyo3::import_exception!(lasthop._errors, MissingFileError);
     pyo3::import_exception!(lasthop._errors, PolicyError);
     pyo3::import_exception!(lasthop._errors, ResultError);
     pyo3::import_exception!(lasthop._errors, ScenarioError);
+}
+
+/// An argument has a wrong type or value.
+pub(crate) fn argument(message: impl Into<String>) -> PyErr {
+    python::ArgumentError::new_err(message.into())
+}
+
+/// A table has no such column.
+pub(crate) fn column(message: String) -> PyErr {
+    python::ColumnError::new_err(message)
 }
 
 /// What is wrong in a file of keys; `place` says in front of the message where it was found.
@@ -94,7 +107,7 @@ pub(crate) fn of_case(error: CaseError<Refused>, file: &str) -> PyErr {
     let place = error_text(&error);
     match error {
         CaseError::Scenario { error, .. } => error.into_python(file, &place),
-        CaseError::Label(_) | CaseError::Seed => PyValueError::new_err(place),
+        CaseError::Label(_) | CaseError::Seed => argument(place),
     }
 }
 
@@ -138,7 +151,11 @@ fn system(path: &Path, error: &io::Error) -> PyErr {
         Some(number) => {
             let words = error.to_string();
             let words = words.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((number, words, path.to_owned()))
+            let arguments = (number, words, path.to_owned());
+            match error.kind() {
+                io::ErrorKind::NotFound => python::MissingFileError::new_err(arguments),
+                _ => PyOSError::new_err(arguments),
+            }
         }
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
     }

@@ -54,6 +54,7 @@ fn _lasthop(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(run::compare, module)?)?;
     module.add_function(wrap_pyfunction!(run::study, module)?)?;
+    module.add_function(wrap_pyfunction!(outcome::outcome_of_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(outcome::read_run, module)?)?;
     module.add_function(wrap_pyfunction!(outcome::read_comparison, module)?)?;
     module.add_function(wrap_pyfunction!(outcome::read_study, module)?)?;

@@ -5,16 +5,20 @@ use crate::{Look, errors, looks};
 use lasthop_report::{CaseRun, palette};
 use lasthop_scenario::{Comparison, Override, ResultFile as _, RunResult, Series};
 use lasthop_study::{Level, StudyResult};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use toml::Value;
+
+/// Zstandard's own default.
+const LEVEL: i32 = 3;
 
 /// The point of each run with its label, and the runs.
 type StudyRuns = (Vec<(usize, String)>, Vec<RunResult>);
 
 /// `result.json`, `comparison.json` or `study.json`, with what else the runs gave.
+#[derive(Serialize, Deserialize)]
 pub(crate) enum Document {
     Run {
         result: Box<RunResult>,
@@ -109,6 +113,10 @@ impl Outcome {
         Self { document: Arc::new(document) }
     }
 
+    pub(crate) fn of(document: &Arc<Document>) -> Self {
+        Self { document: Arc::clone(document) }
+    }
+
     fn table(&self, which: Which) -> Table {
         Table::new(Arc::clone(&self.document), which)
     }
@@ -116,6 +124,14 @@ impl Outcome {
 
 #[pymethods]
 impl Outcome {
+    /// The whole document for [`outcome_of_bytes`], in another process of this build.
+    fn to_bytes(&self, py: Python<'_>) -> Vec<u8> {
+        py.detach(|| {
+            let json = serde_json::to_vec(&*self.document).expect("results are plain data");
+            zstd::encode_all(&json[..], LEVEL).expect("memory takes all that is written")
+        })
+    }
+
     /// The text of the command's file.
     fn to_json(&self, py: Python<'_>) -> String {
         py.detach(|| match &*self.document {
@@ -179,9 +195,21 @@ impl Outcome {
         match &*self.document {
             Document::Run { result, .. } => Ok(looks(palette::of_flows(result))),
             Document::Comparison { comparison, .. } => Ok(looks(palette::of_cases(comparison))),
-            Document::Study { .. } => Err(PyValueError::new_err("a study's lines have looks of their own")),
+            Document::Study { .. } => Err(errors::argument("a study's lines have looks of their own")),
         }
     }
+}
+
+/// What [`Outcome::to_bytes`] has written.
+#[pyfunction]
+pub(crate) fn outcome_of_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Outcome> {
+    let read = py.detach(|| {
+        let json = zstd::decode_all(data).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&json).map_err(|error| error.to_string())
+    });
+    let damaged =
+        |error: String| errors::argument(format!("a pickled result is of another build, or damaged: {error}"));
+    Ok(Outcome::new(read.map_err(damaged)?))
 }
 
 #[pyfunction]

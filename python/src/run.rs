@@ -15,7 +15,6 @@ use lasthop_study::{
     AtOnce, Load, PlannedRun, RunError, StoreChoice, StoredRuns, Study, StudyResult, compared, parallel, plan_cases,
 };
 use lasthop_version::build;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use std::ffi::CString;
@@ -194,7 +193,7 @@ pub(crate) fn plan_comparison(
     }
     if in_process && !asks(&runs) {
         let accepted = "a case in which a host has the policy \"external\"";
-        return Err(PyValueError::new_err(format!("policy is given, and no host asks it; accepted: {accepted}")));
+        return Err(errors::argument(format!("policy is given, and no host asks it; accepted: {accepted}")));
     }
     let scenarios: Vec<&Scenario> = runs.iter().map(|(_, scenario)| scenario).collect();
     warn(py, &base.late_changes(), ineffective_keys(scenarios.iter().copied()), &scenarios, in_process)?;
@@ -266,7 +265,7 @@ impl Stored {
             if model.is_some() { StoreChoice::Cache } else { StoreChoice::Nowhere }
         } else if let Ok(wanted) = store.cast::<PyBool>() {
             if wanted.is_true() {
-                return Err(PyValueError::new_err("store=True; accepted: None (the user's), a folder, False (none)"));
+                return Err(errors::argument("store=True; accepted: None (the user's), a folder, False (none)"));
             }
             StoreChoice::Nowhere
         } else {
@@ -413,9 +412,9 @@ impl Seeds {
 
 fn varied_of(vary: &Bound<'_, PyDict>) -> PyResult<Vec<Vary>> {
     let one = |(key, values): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let key: String = key.extract()?;
+        let key = value::text_of_key(&key)?;
         if values.is_instance_of::<pyo3::types::PyString>() {
-            return Err(PyValueError::new_err(format!("vary: {key} has one text; accepted: a list of values")));
+            return Err(errors::argument(format!("vary: {key} has one text; accepted: a list of values")));
         }
         let values = values.try_iter()?.map(|value| value::toml_of(&value?, &key)).collect::<PyResult<Vec<_>>>()?;
         Vary::of(&key, &values).map_err(|error| errors::scenario(&error, "vary"))
@@ -427,7 +426,7 @@ fn cases_of(cases: &Bound<'_, PyDict>) -> PyResult<Vec<Case>> {
     let one = |(label, set): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let overrides = value::overrides_of(set.cast::<PyDict>()?)?;
         let settings = overrides.iter().map(|setting| (setting.key(), setting.raw().to_owned())).collect();
-        Ok(Case { label: label.extract()?, settings, overrides })
+        Ok(Case { label: value::text_of_key(&label)?, settings, overrides })
     };
     cases.iter().map(one).collect()
 }

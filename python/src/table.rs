@@ -3,7 +3,8 @@
 //! The columns of connections, hosts and runs are those of an example of a result, flattened: `rtt_ms.p95` becomes
 //! `rtt_ms_p95`. A new number in `result.json` is a new column by itself.
 
-use crate::outcome::{Document, Run, of_level};
+use crate::errors;
+use crate::outcome::{Document, Outcome, Run, of_level};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
@@ -11,12 +12,12 @@ use arrow_array::{
     RecordBatchReader, StringArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
-use lasthop_measure::mean;
+use lasthop_measure::spread;
 use lasthop_scenario::{FlowSeries, HostPolicyResult, QueueSeries, RunResult, StationResult};
-use lasthop_study::{Interval, whole_result};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use lasthop_study::{range_of, whole_result};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -154,17 +155,53 @@ impl Table {
     }
 
     /// A column as a list.
-    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let unknown = || {
             let known = self.column_names().join(", ");
-            PyKeyError::new_err(format!("there is no column {name}; accepted: {known}"))
+            errors::column(format!("there is no column {name}; accepted: {known}"))
         };
-        let index = self.schema.index_of(name).map_err(|_| unknown())?;
+        let index = name.extract::<String>().ok().and_then(|name| self.schema.index_of(&name).ok());
+        let index = index.ok_or_else(unknown)?;
         let list = PyList::empty(py);
         for batch in self.all(py)? {
             extend(&list, batch.column(index))?;
         }
         Ok(list)
+    }
+
+    /// The rows, each a dict of its columns.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let names = self.column_names();
+        let rows = PyList::empty(py);
+        for batch in self.all(py)? {
+            let columns: Vec<Bound<'py, PyList>> = names.iter().map(|_| PyList::empty(py)).collect();
+            columns.iter().zip(batch.columns()).try_for_each(|(list, column)| extend(list, column))?;
+            for place in 0..batch.num_rows() {
+                let row = PyDict::new(py);
+                names
+                    .iter()
+                    .zip(&columns)
+                    .try_for_each(|(name, column)| row.set_item(name, column.get_item(place)?))?;
+                rows.append(row)?;
+            }
+        }
+        rows.try_iter()
+    }
+
+    /// Whose table this is, and its name there: for copies in other processes.
+    fn _outcome(&self) -> Outcome {
+        Outcome::of(&self.document)
+    }
+
+    fn _name(&self) -> &'static str {
+        match self.which {
+            Which::Flows => "flows",
+            Which::Hosts => "hosts",
+            Which::Runs => "runs",
+            Which::Summary => "summary",
+            Which::Series => "series",
+            Which::Queues => "queues",
+        }
     }
 
     /// All columns as lists, by name.
@@ -236,7 +273,7 @@ static RUN_COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| with_others([], run
 
 /// The columns of summaries.
 static SUMMARY_COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
-    let figures = ["mean", "min", "max", "ci95_low", "ci95_high"].map(float);
+    let figures = ["mean", "min", "max", "deviation", "ci95_low", "ci95_high"].map(float);
     [text("measure"), count("runs")].into_iter().chain(figures).collect()
 });
 
@@ -481,14 +518,16 @@ fn summary_rows(document: &Document, runs: &[Run<'_>]) -> Vec<Row> {
 }
 
 fn summary_row(mut row: Row, measure: &str, values: &[f64]) -> Row {
-    let interval = Interval::of_mean(values);
     row.insert("measure".into(), measure.into());
     row.insert("runs".into(), values.len().into());
-    row.insert("mean".into(), json!(mean(values)));
-    row.insert("min".into(), json!(values.iter().copied().reduce(f64::min)));
-    row.insert("max".into(), json!(values.iter().copied().reduce(f64::max)));
-    row.insert("ci95_low".into(), json!(interval.map(|interval| interval.low)));
-    row.insert("ci95_high".into(), json!(interval.map(|interval| interval.high)));
+    if let Some(over) = spread(values.iter().copied(), range_of(measure)) {
+        row.extend(
+            [("mean", over.mean), ("min", over.min), ("max", over.max)].map(|(name, of)| (name.into(), json!(of))),
+        );
+        row.insert("deviation".into(), json!(over.deviation));
+        row.extend(over.ci95.map(|ends| ("ci95_low".into(), json!(ends.low))));
+        row.extend(over.ci95.map(|ends| ("ci95_high".into(), json!(ends.high))));
+    }
     row
 }
 

@@ -1,7 +1,6 @@
 //! Python's values as TOML's, and JSON text as Python's values.
 
 use lasthop_scenario::Override;
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use toml::{Table, Value};
@@ -14,12 +13,13 @@ pub(crate) fn toml_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
         return Ok(Value::Boolean(value.extract()?));
     }
     if value.is_instance_of::<PyInt>() {
-        return Ok(Value::Integer(value.extract()?));
+        let number = value.extract().map_err(|_| errors::argument(format!("{what}: {value} has more than 64 bits")));
+        return Ok(Value::Integer(number?));
     }
     if let Ok(number) = value.cast::<PyFloat>() {
         let number = number.value();
         let finite = number.is_finite().then_some(Value::Float(number));
-        return finite.ok_or_else(|| PyValueError::new_err(format!("{what}: {number} is no finite number")));
+        return finite.ok_or_else(|| errors::argument(format!("{what}: {number}; accepted: finite numbers")));
     }
     if value.is_instance_of::<PyString>() {
         return Ok(Value::String(value.extract()?));
@@ -39,14 +39,12 @@ pub(crate) fn toml_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
         return toml_of(&plain, what);
     }
     let kind = value.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
-        "{what}: a {kind} is no value of a scenario; accepted: text, numbers, lists, dicts"
-    )))
+    Err(errors::argument(format!("{what}: a {kind} is no value of a scenario; accepted: text, numbers, lists, dicts")))
 }
 
 pub(crate) fn table_of(table: &Bound<'_, PyDict>, what: &str) -> PyResult<Table> {
     let pair = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let key: String = key.extract()?;
+        let key = text_of_key(&key)?;
         let value = toml_of(&value, &if what.is_empty() { key.clone() } else { format!("{what}.{key}") })?;
         Ok((key, value))
     };
@@ -56,11 +54,16 @@ pub(crate) fn table_of(table: &Bound<'_, PyDict>, what: &str) -> PyResult<Table>
 /// `{"hosts.*.policy": "formula"}` as overrides.
 pub(crate) fn overrides_of(set: &Bound<'_, PyDict>) -> PyResult<Vec<Override>> {
     let one = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let key: String = key.extract()?;
+        let key = text_of_key(&key)?;
         let value = toml_of(&value, &key)?;
         Override::of(&key, &value).map_err(|error| errors::scenario(&error, ""))
     };
     set.iter().map(one).collect()
+}
+
+/// A key of a dict, which is text.
+pub(crate) fn text_of_key(key: &Bound<'_, PyAny>) -> PyResult<String> {
+    key.extract().map_err(|_| errors::argument(format!("{key}: a key of a dict; accepted: text")))
 }
 
 /// Text of JSON as Python's values.

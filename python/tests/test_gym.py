@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +190,46 @@ def test_the_example_tunes_a_bound(scenarios: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["none", "Optuna", "the study's search"]
+
+
+def test_environments_close_at_the_end_of_with() -> None:
+    with AccessPointEnv(FOUR) as env:
+        env.reset(seed=1)
+        env.step({agent: env.action(40) for agent in env.agents})
+    with pytest.raises(RuntimeError, match="reset"):
+        env.step({})
+    with vector(2, FOUR) as envs:
+        envs.reset(seed=1)
+    with pytest.raises(RuntimeError, match="reset"):
+        envs.step(np.zeros((2, 1), np.float32))
+
+
+def test_a_wrong_argument_of_an_environment_is_a_lasthop_error() -> None:
+    env, all = HostEnv(FOUR), AccessPointEnv(FOUR)
+    env.reset(seed=1)
+    all.reset(seed=1)
+    wrong: list[Callable[[], Any]] = [
+        *[lambda host=host: HostEnv(FOUR, host) for host in (-1, 4, 0.5, "0", None, 10**30)],
+        *[
+            lambda pair=pair: HostEnv(FOUR, segments=pair)
+            for pair in ((0, 4), (9, 4), (2, 1e9), 3, "ab", (1,), (2, "x"))
+        ],
+        *[lambda pair=pair: AccessPointEnv(FOUR, pacing_mbps=pair) for pair in ((-1, 4), (float("nan"), 4), [], "ab")],
+        *[lambda n=n: vector(n, FOUR) for n in (0, -1, 0.5, "2", None)],
+        lambda: HostEnv(FOUR, reward=3),  # type: ignore[arg-type]
+        lambda: HostEnv(FOUR, series="no"),  # type: ignore[arg-type]
+        lambda: HostEnv({"duration_s": 0.5, "warmup_s": 0, "hosts": [{}]}),
+        *[lambda seed=seed: HostEnv(FOUR).reset(seed=seed) for seed in (-1, "1", 2**63, 0.5)],
+        *[lambda seed=seed: AccessPointEnv(FOUR).reset(seed=seed) for seed in (-1, "1", 2**63, 0.5)],
+        *[lambda action=action: env.step(action) for action in ("x", None, [float("nan")], [0.0, 0.0], 3, [None])],
+        *[lambda actions=actions: all.step(actions) for actions in ({}, None, {"host_0": [0.0]}, [1])],
+        *[lambda value=value: env.action(value) for value in ("x", None, float("nan"), -1, [])],
+        lambda: vector(2, FOUR).reset(seed=[1]),
+        lambda: vector(2, FOUR).reset(seed="ab"),  # type: ignore[arg-type]
+        lambda: vector(2, FOUR).step(np.zeros((1, 1), np.float32)),
+    ]
+    for call in wrong:
+        with pytest.raises(lasthop.LasthopError, match=r"accepted|has no step"):
+            call()
+    env.close()
+    all.close()

@@ -96,6 +96,17 @@ def test_settings_are_typed_columns(short: dict[str, Any]) -> None:
     assert runs["path.rtt_ms"].to_list() == [4, None] and runs["hosts.0.policy"].to_list() == [None, "formula"]
 
 
+def test_pandas_reads_tables_by_themselves(short: dict[str, Any]) -> None:
+    comparison = lasthop.compare(short, vary={"path.loss": [0.0, 0.02]}, series=True)
+    for table in (comparison.flows, comparison.runs, comparison.summary, comparison.series, comparison.queues):
+        frame = pandas.DataFrame(table)
+        assert list(frame.columns) == table.column_names and len(frame) == len(table)
+    frame = pandas.DataFrame(comparison.flows)
+    assert frame["goodput_mbps"].tolist() == comparison.flows["goodput_mbps"]
+    assert frame["goodput_mbps"].dtype == "float64" and frame["flow"].dtype == "int64"
+    assert [row["flow"] for row in comparison.flows] == comparison.flows["flow"]
+
+
 def test_a_summary_has_the_interval_of_the_mean(short: dict[str, Any]) -> None:
     comparison = lasthop.compare(short, vary={"path.loss": [0.0, 0.02]}, seeds=3)
     rows = polars.DataFrame(comparison.summary).filter(polars.col("measure") == "aggregate_goodput_mbps")
@@ -107,8 +118,13 @@ def test_a_summary_has_the_interval_of_the_mean(short: dict[str, Any]) -> None:
         assert row["mean"] == pytest.approx(values.mean()) and row["ci95_high"] == pytest.approx(
             values.mean() + half, rel=1e-5
         )
+        assert row["deviation"] == pytest.approx(values.std()) and 0 < row["ci95_low"] < row["mean"]
         assert (row["min"], row["max"], row["runs"]) == (values.min(), values.max(), 3)
-    assert comparison.cases[0].summary.aggregate_goodput_mbps.mean == pytest.approx(rows["mean"][0])
+    summary = comparison.cases[0].summary.aggregate_goodput_mbps
+    assert (summary.mean, summary.deviation) == pytest.approx((rows["mean"][0], rows["deviation"][0]))
+    assert (summary.ci95.low, summary.ci95.high) == pytest.approx((rows["ci95_low"][0], rows["ci95_high"][0]))
+    shares = polars.DataFrame(comparison.summary).filter(polars.col("measure").is_in(["jain_index", "utilization"]))
+    assert shares["ci95_low"].min() > 0 and shares["ci95_high"].max() <= 1
 
 
 @given(
