@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -90,7 +91,9 @@ _HINTS: dict[type[Any], dict[str, Any]] = {}
 def _hints(of: type[Any]) -> dict[str, Any]:
     """The attributes that a class declares, with their types."""
     if of not in _HINTS:
-        _HINTS[of] = {name: hint for name, hint in get_type_hints(of).items() if not name.startswith("_")}
+        # Results say that they are of the package itself, where these names are not.
+        names = {**vars(sys.modules[of.__module__]), **vars(sys.modules["lasthop.types"]), "Any": Any}
+        _HINTS[of] = {name: hint for name, hint in get_type_hints(of, names).items() if not name.startswith("_")}
     return _HINTS[of]
 
 

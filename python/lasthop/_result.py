@@ -162,7 +162,9 @@ class Result(_Document):
     starved_flows: int
     """How many have less than 5 % of their fair share."""
     rtt_ms: Distribution | None
-    """Smoothed RTT in ms: `min`, `mean`, `p50`, `p95`, `p99`, `max`."""
+    """Smoothed RTT in ms over samples in time: `min`, `mean`, `p50`, `p95`, `p99`, `max`."""
+    rtt_per_ack_ms: Distribution | None
+    """RTT in ms over all ACKs, not smoothed; `None` on kernel hosts and with QUIC."""
     messages: Deliveries | None
     """The messages of interactive connections: `delivered`, `undelivered`, `took_ms`."""
     transfers: Deliveries | None

@@ -27,7 +27,7 @@ __all__ = ["bars", "lines", "run"]
 
 QUANTITIES = {
     "goodput_mbps": "goodput, Mb/s",
-    "srtt_ms": "RTT, ms",
+    "srtt_ms": "smoothed RTT, ms",
     "min_rtt_ms": "least RTT, ms",
     "cwnd_segments": "window, segments",
     "ssthresh_segments": "ssthresh, segments",
@@ -62,7 +62,7 @@ def run(
     >>> import lasthop, lasthop.plot
     >>> r = lasthop.simulate({"duration_s": 5, "warmup_s": 1, "hosts": [{"count": 3}]})
     >>> [panel.get_ylabel() for panel in lasthop.plot.run(r).axes]
-    ['goodput, Mb/s', 'RTT, ms', 'window, segments']
+    ['goodput, Mb/s', 'smoothed RTT, ms', 'window, segments']
     """
     _arguments.instance("result", result, Result, "what lasthop.simulate gives")
     if isinstance(quantities, str) or not isinstance(quantities, Sequence) or not quantities:

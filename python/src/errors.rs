@@ -107,7 +107,9 @@ pub(crate) fn of_case(error: CaseError<Refused>, file: &str) -> PyErr {
     let place = error_text(&error);
     match error {
         CaseError::Scenario { error, .. } => error.into_python(file, &place),
-        CaseError::Label(_) | CaseError::Seed => argument(place),
+        CaseError::Label(_) | CaseError::Seed => {
+            argument(format!("{place}; accepted: seeds= for seeds, and labels that differ"))
+        }
     }
 }
 

@@ -13,7 +13,9 @@ pub(crate) fn toml_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
         return Ok(Value::Boolean(value.extract()?));
     }
     if value.is_instance_of::<PyInt>() {
-        let number = value.extract().map_err(|_| errors::argument(format!("{what}: {value} has more than 64 bits")));
+        let number = value.extract().map_err(|_| {
+            errors::argument(format!("{what}: {value} has more than 64 bits; accepted: numbers of 64 bits"))
+        });
         return Ok(Value::Integer(number?));
     }
     if let Ok(number) = value.cast::<PyFloat>() {

@@ -122,7 +122,7 @@ def test_a_host_of_a_named_block_may_learn() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(ValueError, match="host=4; accepted: 0 to 3"):
+    with pytest.raises(ValueError, match="host=4; accepted: a whole number from 0 to 3"):
         HostEnv(FOUR, host=4)
     with pytest.raises(ValueError, match="segments="):
         HostEnv(FOUR, segments=(5, 5))

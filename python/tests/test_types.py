@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import pytest
 
 import lasthop
 import lasthop.types
 from lasthop import Record
+from lasthop._record import Keys, _hints
 
 ROOT = Path(__file__).parent.parent
 
@@ -64,7 +65,7 @@ def test_a_misspelt_attribute_fails_mypy(tmp_path: Path) -> None:
 
 def undeclared(value: Any, of: type[Record], place: str) -> list[str]:
     """The keys of a record that its class does not declare, and all of those inside."""
-    hints = {name: hint for name, hint in get_type_hints(of).items() if not name.startswith("_")}
+    hints = _hints(of)
     found = []
     for key in value:
         if key not in hints:
@@ -72,7 +73,7 @@ def undeclared(value: Any, of: type[Record], place: str) -> list[str]:
             continue
         inside = record_in(hints[key])
         for item in value[key] if isinstance(value[key], list) else [value[key]]:
-            if isinstance(item, Record) and inside is not lasthop._record.Keys:  # type: ignore[attr-defined]
+            if isinstance(item, Record) and inside is not Keys:
                 found += undeclared(item, inside, f"{place}.{key}")
     return found
 
@@ -93,12 +94,12 @@ def test_types_declare_all_keys_that_there_are() -> None:
         case = comparison.cases[0]
         assert undeclared(case, lasthop.types.Case, "case") == []
         run = case.runs[0]
-        assert set(run) <= set(get_type_hints(lasthop.Result)) | {"flows"}
+        assert set(run) <= set(_hints(lasthop.Result)) | {"flows"}
         assert run.transfers is not None and run.transfers.delivered == case.runs[0]["transfers"]["delivered"]
     study = lasthop.study(
         "hayakawa/fig-06", studies=ROOT.parent / "studies", seeds=2, set={"duration_s": 3, "warmup_s": 1}
     )
-    assert set(study.to_dict()) <= {*get_type_hints(lasthop.Study), "study"}
+    assert set(study.to_dict()) <= set(_hints(lasthop.Study))
     places: list[tuple[list[Any], type[Record]]] = [
         (study.points, lasthop.types.Point),
         (study.claims, lasthop.types.Claim),

@@ -56,7 +56,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),
     ("quic", &["bytes", "quinn-proto"]),
-    ("measure", &[]),
+    ("measure", &["hdrhistogram", "statrs"]),
     ("capture", &[]),
     ("traffic", &["rand", "rand_chacha"]),
     ("sim", &["rand", "rand_chacha", "thiserror"]),

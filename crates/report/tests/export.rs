@@ -228,6 +228,7 @@ fn each_flow_of_datagrams_has_its_own_size_and_the_packets_of_each_second() {
     result.flows.truncate(3);
     for ((flow, kind), way) in result.flows.iter_mut().zip(["ping", "constant", "constant"]).zip([0, 0, 1]) {
         (flow.host, flow.kind) = (0, kind.to_owned());
+        flow.datagrams = Some(DatagramResult::default());
         flow.direction = [Direction::Up, Direction::Down][way];
     }
     result.scenario["hosts"][0]["flows"] = json!([

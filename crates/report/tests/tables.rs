@@ -47,7 +47,7 @@ fn a_connection_without_a_round_trip_has_none_in_its_row() {
     result.flows[0].rtt_ms = None;
     result.rtt_ms = None;
     let text = lasthop_report::tables::run(&result);
-    assert_eq!(text.lines().last().expect("a row").matches('–').count(), 3, "{text}");
+    assert_eq!(text.lines().last().expect("a row").matches('–').count(), 4, "{text}");
 }
 
 #[test]

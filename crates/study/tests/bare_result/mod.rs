@@ -17,6 +17,7 @@ pub(crate) fn bare_result(scenario: &Scenario) -> RunResult {
         jain_index: None,
         starved_flows: 0,
         rtt_ms: None,
+        rtt_per_ack_ms: None,
         messages: None,
         transfers: None,
         pings: None,
