@@ -152,7 +152,9 @@ type Run<'a> = &'a (dyn Fn(&Scenario, HostsKind, &Progress) -> Result<Option<Run
 fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let Some(name) = &arguments.name else { return list(arguments) };
     let study = find(arguments.studies.as_deref(), name)?.with_overrides(arguments.overrides.clone());
-    let hosts = arguments.hosts.map_or(study.hosts, Habitat::hosts_kind);
+    let of_study = arguments.hosts.map_or(study.hosts, Habitat::hosts_kind);
+    // Beside kernel hosts all runs are done one after the other, for those are late where others compute.
+    let hosts = if study.has_kernel_case() { HostsKind::Kernel } else { of_study };
     if arguments.jobs.is_some() && hosts == HostsKind::Kernel {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for simulated hosts");
     }
@@ -166,7 +168,8 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let planned = study.plan(arguments.seeds.unwrap_or(study.seeds))?;
     for run in &planned {
         let point = if run.label.is_empty() { "its scenario".to_owned() } else { format!("the point {}", run.label) };
-        (runner.check)(&run.scenario, hosts).with_context(|| format!("{point} cannot be run"))?;
+        (runner.check)(&run.scenario, run.hosts.unwrap_or(of_study))
+            .with_context(|| format!("{point} cannot be run"))?;
     }
     tell_ineffective(&study.ineffective_keys(&planned));
     let scenarios = planned.iter().map(|run| &run.scenario).collect();
@@ -186,7 +189,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let live = out.as_ref().and_then(|out| out.live(planned.len()));
     let outcome = match hosts {
         HostsKind::Simulated => at_once(&study, &planned, jobs, runner, &stored, live.as_ref()),
-        HostsKind::Kernel => in_turn(&planned, runner, live.as_ref()),
+        HostsKind::Kernel => in_turn(&planned, of_study, runner, live.as_ref()),
     };
     let outcome = outcome.map_err(|error| in_words(error, &stored))?;
     finish(&stored);
@@ -368,24 +371,28 @@ fn merge(from: &[PathBuf], into: Option<&Path>) -> Result<ExitCode> {
     Ok(if damaged > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// One after the other in real time, each with its own bar.
+/// One after the other, each with its own bar: kernel hosts in real time, and cases of simulated hosts beside them.
 fn in_turn(
     planned: &[PlannedRun],
+    of_study: HostsKind,
     runner: &Runner<'_>,
     live: Option<&Live>,
 ) -> Result<Outcome, RunError<anyhow::Error>> {
-    let total: Span = planned.iter().map(|planned| planned.scenario.duration).sum();
+    let kind = |planned: &PlannedRun| planned.hosts.unwrap_or(of_study);
+    let real: Vec<_> = planned.iter().filter(|planned| kind(planned) == HostsKind::Kernel).collect();
+    let total: Span = real.iter().map(|planned| planned.scenario.duration).sum();
     let minutes = (total.as_secs_f64() / 60.0).ceil();
-    tell(format_args!("{} runs one after the other, in real time: about {minutes} min", planned.len()));
+    tell(format_args!("{} runs one after the other, in real time: about {minutes} min", real.len()));
     let begun = Cell::new(None);
-    let run = |label: &str, scenario: &Scenario| {
+    let run = |label: &str, planned: &PlannedRun| {
+        let (scenario, hosts) = (&planned.scenario, kind(planned));
         // One that is repeated is the same again.
         let this = Some(std::ptr::from_ref(scenario));
         if begun.replace(this).is_some_and(|before| Some(before) != this) {
             live.inspect(|live| live.done(1));
         }
-        let progress = Progress::of_run(label, scenario.duration, HostsKind::Kernel);
-        let outcome = (runner.run)(scenario, HostsKind::Kernel, &progress);
+        let progress = Progress::of_run(label, scenario.duration, hosts);
+        let outcome = (runner.run)(scenario, hosts, &progress);
         progress.finish();
         outcome
     };

@@ -137,20 +137,20 @@ fn one_upload_of_today_over_a_fast_and_long_link() {
 }
 
 /// The case asymmetric-acks: the host's link takes 240 acknowledgements of 52 bytes in a second, and its queue holds 100. They
-/// wait there, 416 ms at most and 10 ms on the way, and nowhere else.
+/// wait there, 416 ms at most and 10 ms on the way, and nowhere else. The window still grows in these 10 s.
 #[test]
 fn acknowledgements_wait_in_the_queue_of_their_link_alone() {
     if !can_run() {
         return;
     }
-    let settings = ["duration_s=8".into(), "warmup_s=4".into()];
+    let settings = ["duration_s=10".into(), "warmup_s=5".into()];
     let of = |result: &RunResult| {
         let rtt = result.rtt_ms.expect("it was measured");
         assert!(rtt.mean < 440.0, "{rtt:?}");
         (result.aggregate_goodput_mbps, rtt.mean)
     };
     let scenario = "crates/cli/tests/cases/asymmetric-acks.toml";
-    compare_in(scenario, &settings, of, (0.10, 0.10), "asymmetric-acks: Mb/s and ms");
+    compare_in(scenario, &settings, of, (0.15, 0.10), "asymmetric-acks: Mb/s and ms");
 }
 
 /// Two of today's stations behind an 802.11ac access point, at a third of its rate: goodput, and how many packets a

@@ -10,6 +10,8 @@ use lasthop_keys::{
 use lasthop_scenario::HostsKind;
 use toml::{Table, Value};
 
+/// Accepted by `hosts`.
+const HOSTS: &[(&str, HostsKind)] = &[("simulated", HostsKind::Simulated), ("kernel", HostsKind::Kernel)];
 /// Accepted by `set`.
 const SET: &str =
     "keys of a scenario with their values, as after --set, such as path.rtt_ms = 4 or \"hosts.*.era\" = \"modern\"";
@@ -42,7 +44,7 @@ keys! {
         /// called `scenario`, with the values 1, 2 and so on.
         scenarios: Option<u64> = integer::<u64>(1, 5_000), Absent;
         /// What runs it: simulated hosts in virtual time, or this machine's own TCP in real time; `--hosts` changes it.
-        hosts: HostsKind = choice(&[("simulated", HostsKind::Simulated), ("kernel", HostsKind::Kernel)]), "simulated";
+        hosts: HostsKind = choice(HOSTS), "simulated";
         /// What else to keep of each point, beside what the figures and claims look at.
         measures: Option<Vec<Value>> = list(LIST_OF_MEASURES), Absent;
         tables {
@@ -105,6 +107,8 @@ keys! {
         label: String = trimmed(60), Required;
         /// What is different in this case.
         set: Option<Table> = table(SET), Absent;
+        /// What runs this case, whatever the study and `--hosts` say, so that one kind of hosts can stand beside the other.
+        hosts: Option<HostsKind> = choice(HOSTS), derived("those of the study", |_| None);
         tables {
             /// At each point of this case the value of one key is found by search; simulated hosts only.
             search: Option<SearchKeys>, Presence::IfGiven;

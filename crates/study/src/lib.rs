@@ -96,6 +96,8 @@ pub struct Study {
     settings: Vec<Vec<Vec<Setting>>>,
     /// The overrides of each case; empty without cases.
     searches: Vec<Option<Search>>,
+    /// The habitat of each case, if it has its own.
+    case_hosts: Vec<Option<HostsKind>>,
     /// The dimension of the drawn scenarios, if any.
     drawn: Option<usize>,
     space: Arc<Space>,
@@ -231,6 +233,11 @@ impl Study {
     /// Whether a case is found by search.
     pub fn is_searched(&self) -> bool {
         self.searches.iter().any(Option::is_some)
+    }
+
+    /// Whether a case has kernel hosts, whatever the others have.
+    pub fn has_kernel_case(&self) -> bool {
+        self.case_hosts.contains(&Some(HostsKind::Kernel))
     }
 
     /// The number of drawn scenarios; `None` if nothing is drawn.

@@ -9,7 +9,7 @@ use lasthop_keys::{Path, line_of_key};
 use lasthop_measure::mean;
 use lasthop_scenario::Override;
 use lasthop_scenario::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
-use lasthop_scenario::{RunResult, Scenario, ScenarioError};
+use lasthop_scenario::{HostsKind, RunResult, Scenario, ScenarioError};
 use std::sync::Arc;
 use toml::Value;
 
@@ -22,6 +22,8 @@ pub struct PlannedRun {
     pub label: String,
     /// The scenario with the seed of this run. In a case found by search it has the minimum of the search.
     pub scenario: Scenario,
+    /// The habitat of its case, if that has its own.
+    pub hosts: Option<HostsKind>,
     /// Whether the case is found by search. The run then uses [`Study::candidate`].
     pub searched: bool,
 }
@@ -72,7 +74,9 @@ impl Study {
         let search = self.search(point);
         let scenario = self.at_point(point, seed, search.map(|search| (search, search.from)))?;
         let label = joined(&self.space.coordinates(point));
-        Ok(PlannedRun { point, label, scenario, searched: search.is_some() })
+        let case = self.space.dimension(CASE).map(|_| self.space.levels_at(point)[0]);
+        let hosts = case.and_then(|case| self.case_hosts[case]);
+        Ok(PlannedRun { point, label, scenario, hosts, searched: search.is_some() })
     }
 
     /// The points found by search, in families. The points of a family try the same scenarios, with different

@@ -313,14 +313,14 @@ fn run_one<E>(run: RunOne<'_, E>, scenario: &Scenario, place: impl Fn() -> Strin
 pub fn run_in_turn<E>(
     planned: &[PlannedRun],
     retries: u64,
-    run: impl Fn(&str, &Scenario) -> Result<Option<RunResult>, E>,
+    run: impl Fn(&str, &PlannedRun) -> Result<Option<RunResult>, E>,
     again: impl Fn(&str, &RunResult),
 ) -> Result<Outcome, RunError<E>> {
     let mut outcome = Outcome::default();
     for (number, planned_run) in (1_usize..).zip(planned) {
         let place = place(planned_run);
         let label = format!("[{number}/{}] {place}", planned.len());
-        let once = || run(&label, &planned_run.scenario);
+        let once = || run(&label, planned_run);
         let done = until_not_late(retries, |run| run, once, |run| again(&label, run));
         let (run, repeats) = done.map_err(|error| RunError::Run { place, error })?.ok_or(RunError::Interrupted)?;
         outcome.repeated_runs += repeats;

@@ -446,6 +446,46 @@ fn a_run_that_stays_late_or_failed_otherwise_is_not_done_again_for_ever() {
 }
 
 #[test]
+fn a_case_may_have_the_other_kind_of_hosts_than_the_one_beside_it() {
+    let cases =
+        "[[cases]]\nlabel = \"ours\"\nhosts = \"simulated\"\n[[cases]]\nlabel = \"theirs\"\nhosts = \"kernel\"\n";
+    let changes = [
+        ("[[figures]]", &*format!("{cases}[[figures]]")),
+        ("n=3", "n=3, case=\"theirs\""),
+        ("n=1", "n=1, case=\"ours\""),
+    ];
+    let folder = studies(&changes);
+    // Those of kernel hosts have a third of the goodput.
+    let share = |hosts| if hosts == HostsKind::Kernel { 1.0 / 3.0 } else { 1.0 };
+    let checked = std::sync::Mutex::new(Vec::new());
+    let check = |_: &Scenario, hosts: HostsKind| {
+        checked.lock().expect("no panic").push(hosts);
+        Ok(())
+    };
+    let run = |scenario: &Scenario, hosts: HostsKind, _: &Progress| -> Result<Option<RunResult>> {
+        let result = result(scenario);
+        let aggregate_goodput_mbps = result.aggregate_goodput_mbps * share(hosts);
+        Ok(Some(RunResult { aggregate_goodput_mbps, ..result }))
+    };
+    let runner = Runner { check: &check, run: &run, model: &unnamed, stop: &quiet() };
+    // Whatever the command line says of the others.
+    for hosts in [None, Some(Habitat::Simulated), Some(Habitat::Kernel)] {
+        let arguments = StudyArguments { jobs: None, hosts, ..arguments(folder.path(), Some("nobody/fig-1"), 0) };
+        assert_eq!(with(&arguments, &runner).expect("it runs"), ExitCode::SUCCESS);
+        let study = StudyResult::load(&folder.path().join("out-0/study.json")).expect("a result");
+        // 12/3 and two seeds of 0.01 and 0.02, of which a third, over 12 and the same seeds.
+        let value = study.claims[0].ours.expect("a number");
+        assert!((value - 4.015 / 3.0 / 12.015).abs() < 1e-9, "{value}");
+        assert_eq!(study.hosts_kind, HostsKind::Kernel, "some of them");
+        let checked = std::mem::take(&mut *checked.lock().expect("no panic"));
+        assert_eq!(checked, [[HostsKind::Simulated; 6], [HostsKind::Kernel; 6]].concat());
+    }
+    let arguments = arguments(folder.path(), Some("nobody/fig-1"), 1);
+    let error = with(&arguments, &runner).expect_err("no jobs").to_string();
+    assert!(error.contains("--jobs is for simulated hosts"), "{error}");
+}
+
+#[test]
 fn jobs_are_not_for_kernel_hosts() {
     let folder = studies(&[]);
     let arguments =

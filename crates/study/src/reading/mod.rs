@@ -56,7 +56,7 @@ impl Study {
         let base = base(&document, file, &keys.scenario, scenario)?;
         let mut space = Space::default();
         let mut settings = Vec::new();
-        let searches = cases(&document, keys.cases, &mut space, &mut settings)?;
+        let (searches, case_hosts) = cases(&document, keys.cases, &mut space, &mut settings)?;
         let drawn = draws(&document, keys.scenarios, keys.draw, &mut space, &mut settings)?;
         axes(&document, keys.vary, &mut space, &mut settings)?;
         let figures = figures(&document, keys.figures, &mut space)?;
@@ -97,6 +97,7 @@ impl Study {
             base,
             settings,
             searches,
+            case_hosts,
             drawn,
             space,
             measures,

@@ -6,7 +6,7 @@ use crate::keys::{CaseKeys, VaryKeys};
 use crate::search::Search;
 use crate::space::{CASE, Dimension, Level, Selection, Space};
 use lasthop_keys::{Document, DocumentError, Path, Problem, key, nearest, shown};
-use lasthop_scenario::Override;
+use lasthop_scenario::{HostsKind, Override};
 use toml::{Table, Value};
 
 /// The maximum number of points. A mistake in a list of values must not exhaust the memory.
@@ -17,8 +17,9 @@ pub(super) fn cases(
     blocks: Vec<CaseKeys>,
     space: &mut Space,
     settings: &mut Vec<Vec<Vec<Setting>>>,
-) -> Result<Vec<Option<Search>>, DocumentError> {
+) -> Result<(Vec<Option<Search>>, Vec<Option<HostsKind>>), DocumentError> {
     let mut levels: Vec<Level> = Vec::new();
+    let mut hosts = Vec::new();
     let mut of_cases = Vec::new();
     let mut searches = Vec::new();
     for (index, case) in blocks.into_iter().enumerate() {
@@ -29,6 +30,7 @@ pub(super) fn cases(
             return Err(document.refuse::<CaseKeys>(&here, key!(CaseKeys, label), problem));
         }
         levels.push(label);
+        hosts.push(case.hosts);
         of_cases.push(flat_settings(document, case.set, &here.key(key!(CaseKeys, set)))?);
         let search = case.search.map(|keys| search(document, keys, &here.key(key!(CaseKeys, search))));
         searches.push(search.transpose()?);
@@ -37,7 +39,7 @@ pub(super) fn cases(
         space.dimensions.push(Dimension { name: CASE.into(), label: CASE.into(), keys: Vec::new(), levels });
         settings.push(of_cases);
     }
-    Ok(searches)
+    Ok((searches, hosts))
 }
 
 pub(super) fn axes(
