@@ -171,7 +171,7 @@ def test_a_mistake_and_a_batch_that_fails_end_a_call(
 ) -> None:
     with pytest.raises(lasthop.ScenarioError, match=r"hosts\[0\].cout"):
         lasthop.dask.compare(short, vary={"hosts.0.cout": [1]}, client=client)
-    with pytest.raises(ValueError, match="accepted: a number from 1"):
+    with pytest.raises(ValueError, match="accepted: a whole number from 1"):
         lasthop.dask.compare(short, seeds=0, client=client)
     submit = client.submit
     monkeypatch.setattr(client, "submit", lambda _, *given, **how: submit(_fails, **how))
