@@ -52,11 +52,12 @@ pub(crate) fn scenario(error: &ScenarioError, place: &str) -> PyErr {
 pub(crate) fn simulation(error: &SimError, file: &str, place: &str) -> PyErr {
     let message = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
     let key = match error {
-        SimError::CongestionControl { block, .. } => Some(format!("hosts[{block}].congestion_control")),
-        SimError::MeasuredLink { block } => Some(format!("hosts[{block}].last_link.knowledge")),
-        SimError::QuicPackets { block } => Some(format!("hosts[{block}].tcp.mss_bytes")),
-        SimError::SaturatedDown { block, flows } => Some(format!("hosts[{block}].flows[{flows}].direction")),
-        SimError::Network(_) | SimError::Law(_) | SimError::PolicyStart { .. } | SimError::Policy { .. } => None,
+        SimError::Key(error) => Some(error.key.clone()),
+        SimError::Network(_)
+        | SimError::Room { .. }
+        | SimError::Law(_)
+        | SimError::PolicyStart { .. }
+        | SimError::Policy { .. } => None,
     };
     let none = None::<String>;
     python::ScenarioError::new_err((message, file.to_owned(), None::<usize>, key, none.clone(), none))

@@ -7,8 +7,17 @@ use toml::{Table, Value};
 
 use crate::errors;
 
+/// The most lists and dicts within each other: the deepest scenario has five, and a list may contain itself.
+const MOST_LEVELS: usize = 64;
+
 /// `what` names the value in the message if it is none of a scenario's.
 pub(crate) fn toml_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    if what.matches(['.', '[']).count() > MOST_LEVELS {
+        let begin: String = what.chars().take(40).collect();
+        return Err(PyValueError::new_err(format!(
+            "{begin}…: more than {MOST_LEVELS} lists and dicts within each other"
+        )));
+    }
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Boolean(value.extract()?));
     }

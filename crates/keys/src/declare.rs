@@ -236,6 +236,7 @@ macro_rules! keys {
                             name: $crate::plain(stringify!($child)),
                             section: <$table as $crate::Tables>::section(),
                             repeated: <$table as $crate::Tables>::REPEATED,
+                            most: $crate::Child::MOST,
                             presence: $presence,
                             meaning: const { $crate::meaning(concat!($($of_child),+)) },
                         }),+)?],

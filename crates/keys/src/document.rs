@@ -2,10 +2,12 @@
 
 use crate::declare::{Keys, Part};
 use crate::error::{DocumentError, KeyError, Problem};
-use crate::key_path::{Path, Step, line_of, line_of_key, nearest};
+use crate::key_path::{Path, Step, line_of, line_of_key, lines_of_keys, nearest};
 use crate::overrides::Override;
 use crate::section::{Child, Presence, Preset, Section};
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
 
 /// A checked text: every key is known and has an accepted value, and defaults are filled in.
@@ -16,17 +18,19 @@ pub struct Document {
     /// The keys that the file or table and the overrides set, as written.
     pub(crate) given: Table,
     pub(crate) section: &'static Section,
-    source: Source,
+    source: Arc<Source>,
 }
 
-/// The sources of the keys, for the messages.
+/// Where the keys are from, for messages about them.
 #[derive(Debug)]
-struct Source {
+pub struct Source {
     file: String,
     /// To which paths are relative.
     folder: Option<PathBuf>,
     text: String,
     overrides: Vec<Override>,
+    /// The line of each key, once somebody asks for many.
+    lines: OnceLock<HashMap<String, usize>>,
 }
 
 impl Document {
@@ -47,7 +51,7 @@ impl Document {
         })?;
         let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(file)).to_owned();
         let (file, overrides) = (file.to_owned(), overrides.to_vec());
-        let source = Source { file, folder: Some(folder), text: text.to_owned(), overrides };
+        let source = Source { file, folder: Some(folder), text: text.to_owned(), overrides, lines: OnceLock::new() };
         Self::check(source, table, section)
     }
 
@@ -62,15 +66,22 @@ impl Document {
         section: &'static Section,
     ) -> Result<Self, DocumentError> {
         let (file, overrides) = (file.to_owned(), overrides.to_vec());
-        let source = Source { file, folder: None, text: String::new(), overrides };
+        let source = Source { file, folder: None, text: String::new(), overrides, lines: OnceLock::new() };
         Self::check(source, table, section)
     }
 
     /// Names the folder to which paths in a table without a text are relative.
     #[must_use]
     pub fn in_folder(mut self, folder: &std::path::Path) -> Self {
-        self.source.folder = Some(folder.to_owned());
+        if let Some(source) = Arc::get_mut(&mut self.source) {
+            source.folder = Some(folder.to_owned());
+        }
         self
+    }
+
+    /// Where the keys are from: for errors that are found when the document is gone.
+    pub fn source(&self) -> Arc<Source> {
+        Arc::clone(&self.source)
     }
 
     /// The folder to which paths are relative: that of the text's file. `None`: there is none, and paths mean nothing.
@@ -96,7 +107,7 @@ impl Document {
 
     /// An error about the value of a key of this document.
     pub fn problem(&self, key: &Path, problem: Problem) -> DocumentError {
-        self.source.error(key, problem)
+        self.source.error(key, problem).into()
     }
 
     /// The override that gave the key its value, if one did.
@@ -106,7 +117,8 @@ impl Document {
 
     /// The text's name in messages, and the line of the key.
     pub fn line_of(&self, key: &Path) -> (&str, Option<usize>) {
-        (&self.source.file, line_of_key(&self.source.text, key))
+        let lines = self.source.lines.get_or_init(|| lines_of_keys(&self.source.text));
+        (&self.source.file, lines.get(&key.to_string()).copied())
     }
 
     fn check(source: Source, mut table: Table, section: &'static Section) -> Result<Self, DocumentError> {
@@ -115,12 +127,13 @@ impl Document {
         }
         let given = table.clone();
         let table = complete(&source, section, table, &Path::default(), None)?;
-        Ok(Self { table, given, section, source })
+        Ok(Self { table, given, section, source: Arc::new(source) })
     }
 }
 
 impl Source {
-    fn error(&self, key: &Path, problem: Problem) -> DocumentError {
+    /// An error about a key, with its file and line.
+    pub fn error(&self, key: &Path, problem: Problem) -> KeyError {
         let Problem { problem, accepted, did_you_mean } = problem;
         let mut line = line_of_key(&self.text, key);
         // A table absent from the file was made by an override of one of its keys.
@@ -132,7 +145,7 @@ impl Source {
             line = line_of_key(&self.text, &around);
         }
         line = line.filter(|_| set_by.is_none());
-        KeyError { file: self.file.clone(), line, set_by, key: key.to_string(), problem, accepted, did_you_mean }.into()
+        KeyError { file: self.file.clone(), line, set_by, key: key.to_string(), problem, accepted, did_you_mean }
     }
 
     fn override_of(&self, key: &Path) -> Option<&Override> {
@@ -230,7 +243,7 @@ fn wrong_shape(source: &Source, path: &Path, repeated: bool) -> DocumentError {
         true => Problem::new("is no list of blocks", format!("blocks that begin with [[{path}]]")),
         false => Problem::new("is not a table", format!("a table [{path}]")),
     };
-    source.error(path, problem)
+    source.error(path, problem).into()
 }
 
 impl Section {
@@ -263,12 +276,12 @@ fn complete(
     path: &Path,
     around: Option<&Scope<'_>>,
 ) -> Result<Table, DocumentError> {
-    let is_unknown = |name: &&String| section.others.is_none() && !section.names().contains(&name.as_str());
+    let names = section.names();
+    let is_unknown = |name: &&String| section.others.is_none() && !names.contains(&name.as_str());
     if let Some(unknown) = given.keys().find(is_unknown) {
-        let names = section.names();
         let did_you_mean = nearest(unknown, &names).map(str::to_owned);
         let problem = Problem { did_you_mean, ..Problem::new("unknown key", names.join(", ")) };
-        return Err(source.error(&path.key(unknown), problem));
+        return Err(source.error(&path.key(unknown), problem).into());
     }
     if let Some(word) = given.get("preset").and_then(Value::as_str)
         && let Some((_, preset)) = section.presets.iter().find(|(name, _)| *name == word)
@@ -288,16 +301,18 @@ fn complete(
         {
             let beside = section.instead_of(other).join(" and ");
             let accepted = format!("[[{other}]] alone, or {beside} without them");
-            return Err(source.error(&path.key(name), Problem::new(format!("cannot be beside [[{other}]]"), accepted)));
+            return Err(source
+                .error(&path.key(name), Problem::new(format!("cannot be beside [[{other}]]"), accepted))
+                .into());
         }
     }
     let mut whole = Table::new();
     for key in &section.keys {
-        let here = path.key(key.name);
+        let here = || path.key(key.name);
         let value = match (given.remove(key.name), &key.default) {
-            (Some(value), _) => Some(key.kind.check(value).map_err(|problem| source.error(&here, problem))?),
+            (Some(value), _) => Some(key.kind.check(value).map_err(|problem| source.error(&here(), problem))?),
             (None, Preset::Required) => {
-                return Err(source.error(&here, Problem::new("is not there", key.kind.accepted())));
+                return Err(source.error(&here(), Problem::new("is not there", key.kind.accepted())).into());
             }
             (None, default) => default.value(&|word| Scope { own: &whole, around }.word(word)),
         };
@@ -325,6 +340,12 @@ fn complete(
         };
         let value = match (given.remove(child.name), child.repeated) {
             (Some(block), false) => one(block, &here)?,
+            (Some(Value::Array(blocks)), true) if blocks.len() > child.most => {
+                let problem = format!("there are {}, which is too many", blocks.len());
+                return Err(source
+                    .error(&here, Problem::new(problem, format!("at most {} blocks", child.most)))
+                    .into());
+            }
             (Some(Value::Array(blocks)), true) if !blocks.is_empty() => {
                 let blocks = blocks.into_iter().enumerate().map(|(index, block)| one(block, &here.index(index)));
                 Value::Array(blocks.collect::<Result<_, _>>()?)
@@ -363,5 +384,5 @@ fn fill_in(table: &mut Table, preset: &Table) {
 
 fn none(source: &Source, child: &Child, here: &Path) -> DocumentError {
     let accepted = if child.repeated { format!("at least one block [[{here}]]") } else { format!("a table [{here}]") };
-    source.error(here, Problem::new("there is none", accepted))
+    source.error(here, Problem::new("there is none", accepted)).into()
 }

@@ -1,5 +1,6 @@
 //! The place of a key in a file, and the display of keys and values in messages.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use toml::Value;
 use toml::de::{DeTable, DeValue};
@@ -18,6 +19,11 @@ impl Path {
     pub fn inside(table: &str, key: &str) -> Self {
         let steps = steps(key).into_iter().filter(|step| *step != Step::All);
         Self([Step::Key(table.to_owned())].into_iter().chain(steps).collect())
+    }
+
+    /// A dotted key, as in messages: `hosts[0].tcp.mss_bytes`.
+    pub fn dotted(key: &str) -> Self {
+        Self(steps(key))
     }
 
     /// A key of this table.
@@ -107,6 +113,42 @@ pub fn line_of_key(text: &str, key: &Path) -> Option<usize> {
         };
     }
     at.map(|at| line_of(text, at))
+}
+
+/// The line of each key and each block in a TOML text, by its path; none if it is no TOML.
+pub(crate) fn lines_of_keys(text: &str) -> HashMap<String, usize> {
+    let mut places = Vec::new();
+    if let Ok(root) = DeTable::parse(text) {
+        places_in(root.get_ref(), &Path::default(), &mut places);
+    }
+    places.sort_unstable_by_key(|(at, _)| *at);
+    let (mut line, mut counted) = (1, 0);
+    let number = |(at, key): (usize, String)| {
+        line += text.as_bytes()[counted..at].iter().filter(|byte| **byte == b'\n').count();
+        counted = at;
+        (key, line)
+    };
+    places.into_iter().map(number).collect()
+}
+
+fn places_in(table: &DeTable<'_>, path: &Path, places: &mut Vec<(usize, String)>) {
+    for (name, value) in table {
+        let here = path.key(name.get_ref());
+        places.push((name.span().start, here.to_string()));
+        match value.get_ref() {
+            DeValue::Table(table) => places_in(table, &here, places),
+            DeValue::Array(blocks) => {
+                for (index, block) in blocks.iter().enumerate() {
+                    let here = here.index(index);
+                    places.push((block.span().start, here.to_string()));
+                    if let DeValue::Table(table) = block.get_ref() {
+                        places_in(table, &here, places);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The line of a byte of a text, counted from 1.

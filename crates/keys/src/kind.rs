@@ -46,7 +46,7 @@ pub enum Kind {
     Node,
     /// A list of two names of nodes.
     Ends,
-    /// A list of up to 64 whole numbers in `from..=to`; rows of numbers if `columns` is above 1.
+    /// A list of 1 to 64 whole numbers in `from..=to`; rows of numbers if `columns` is above 1.
     Integers {
         /// Lowest accepted.
         from: i64,
@@ -78,9 +78,9 @@ impl Kind {
             Self::Flag => "true, false".into(),
             Self::Node => "a name: up to 32 letters, digits, _, - and ., with # for a number".into(),
             Self::Ends => "a list of two names: up to 32 letters, digits, _, - and . each, with # for a number".into(),
-            Self::Integers { from, to, columns: 1 } => format!("a list of up to 64 whole numbers from {from} to {to}"),
+            Self::Integers { from, to, columns: 1 } => format!("a list of 1 to 64 whole numbers from {from} to {to}"),
             Self::Integers { from, to, columns } => {
-                format!("a list of up to 64 lists of {columns} whole numbers from {from} to {to}")
+                format!("a list of 1 to 64 lists of {columns} whole numbers from {from} to {to}")
             }
             Self::Other(words) => (*words).into(),
         }
@@ -156,7 +156,7 @@ impl Kind {
                     Some(numbers) => numbers.len() == *columns && numbers.iter().all(inside),
                     None => *columns == 1 && inside(value),
                 };
-                is(rows.len() <= 64 && rows.iter().all(row), "is no such list")
+                is((1..=64).contains(&rows.len()) && rows.iter().all(row), "is no such list")
             }
             (Self::Other(_), _) => Ok(value),
             (_, wrong) => problem(wrong_type(wrong)),

@@ -60,7 +60,7 @@ pub use serde;
 pub use declare::{Keys, Part, Slot, Tables};
 #[doc(hidden)]
 pub use declare::{conditions, key_of, meaning, plain};
-pub use document::Document;
+pub use document::{Document, Source};
 pub use effect::{COMMAND_LINE, Given, IneffectiveKey, ineffective_keys};
 pub use error::{DocumentError, KeyError, Problem};
 pub use key_path::{Path, line_of_key, nearest, shown, wrong_type};

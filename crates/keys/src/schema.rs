@@ -86,7 +86,7 @@ impl Kind {
                     1 => number,
                     _ => json!({"type": "array", "items": number, "minItems": columns, "maxItems": columns}),
                 };
-                json!({"type": "array", "items": row, "maxItems": 64})
+                json!({"type": "array", "items": row, "minItems": 1, "maxItems": 64})
             }
         }
     }

@@ -45,10 +45,17 @@ pub struct Child {
     pub section: &'static Section,
     /// Whether several are allowed: `[[name]]` instead of `[name]`.
     pub repeated: bool,
+    /// The most of them, if several are allowed.
+    pub most: usize,
     /// When it is present.
     pub presence: Presence,
     /// One or two sentences for the guide.
     pub meaning: &'static str,
+}
+
+impl Child {
+    /// The most blocks of one name, unless the list has its own limit: so many are read within a second or so.
+    pub const MOST: usize = 20_000;
 }
 
 /// When an inner table is present.

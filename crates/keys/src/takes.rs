@@ -137,7 +137,7 @@ pub fn ends() -> Takes<[String; 2]> {
     Takes::new(Kind::Ends, |value| [0, 1].map(|end| words(&value[end])))
 }
 
-/// A list of up to 64 whole numbers in `from..=to`.
+/// A list of 1 to 64 whole numbers in `from..=to`.
 ///
 /// # Panics
 /// If their type does not hold both bounds.
@@ -148,7 +148,7 @@ pub fn integers<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<Vec<T>> 
     })
 }
 
-/// A list of up to 64 rows of whole numbers in `from..=to`, each of the given length.
+/// A list of 1 to 64 rows of whole numbers in `from..=to`, each of the given length.
 ///
 /// # Panics
 /// If their type does not hold both bounds.

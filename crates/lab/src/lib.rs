@@ -455,7 +455,7 @@ fn flow_plans(seed: u64, specs: &[HostSpec], servers: &Servers, laws: &Laws, agg
         specs.iter().flat_map(|host| host.flows.iter().enumerate().map(move |(number, flow)| (host, number, flow)));
     let plan = |((host, number, flow), &server): ((&HostSpec, usize, &FlowSpec), &u16)| FlowPlan {
         spec: flow.clone(),
-        application: Application::new(flow, streams.stream(&format!("traffic/host-{}/flow-{number}", host.index))),
+        application: Application::new(flow, streams.stream(&format!("traffic/host-{}/flow-{number}", host.number))),
         server,
         ends: [usize::from(host.index), specs.len() + usize::from(server)],
         congestion_control: laws.name(&host.kind).to_owned(),

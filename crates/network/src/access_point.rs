@@ -12,7 +12,7 @@ use crate::host_path::{LaneWay, Lanes, RoundTrip};
 use crate::link::{Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::QueueConfig;
-use crate::random::Streams;
+use crate::random::{Streams, numbers};
 use crate::statistics::{Observed, QueueId, Statistics};
 use crate::topology::Pace;
 use crate::turnaround::Turnarounds;
@@ -79,11 +79,12 @@ impl<P: Clone> AccessPoint<P> {
         let mut down = Link::new(&direction(path.rtt - there, Probability::ZERO), changes, streams, "path/down");
         let has_lanes = hosts.iter().any(|host| host.path.is_some());
         if has_lanes {
-            let round_trip = |(index, host): (usize, &HostConfig)| match host.path {
-                Some(own) => RoundTrip::drawn(own, streams.stream(&format!("path/rtt/{index}"))),
+            let round_trip = |(number, host): (u16, &HostConfig)| match host.path {
+                Some(own) => RoundTrip::drawn(own, streams.stream(&format!("path/rtt/{number}"))),
                 None => RoundTrip::Constant(path.rtt),
             };
-            let mut round_trips: Vec<_> = hosts.iter().enumerate().map(round_trip).collect();
+            let numbers = numbers(hosts.iter().map(|host| host.is_idle));
+            let mut round_trips: Vec<_> = numbers.into_iter().zip(hosts).map(round_trip).collect();
             round_trips.push(RoundTrip::Constant(path.rtt));
             up = up.with_lanes(Lanes::new(LaneWay::Up, round_trips.clone()));
             down = down.with_lanes(Lanes::new(LaneWay::Down, round_trips));

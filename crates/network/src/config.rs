@@ -76,6 +76,9 @@ pub struct HostConfig {
     /// Whether [`Network::take_departed`](crate::Network::take_departed) reports packets of this host that have left
     /// its transmit queue.
     pub reports_departures: bool,
+    /// Whether it sends nothing and has no packets sent to it, broadcasts excepted. Then it changes no other host's
+    /// random streams ([`numbers`](crate::random::numbers)). Default: no.
+    pub is_idle: bool,
 }
 
 impl HostConfig {
@@ -93,6 +96,7 @@ impl HostConfig {
             path: None,
             turnaround: (Span::ZERO, Span::ZERO),
             reports_departures: false,
+            is_idle: false,
         }
     }
 }

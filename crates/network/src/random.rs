@@ -38,6 +38,14 @@ impl Streams {
     }
 }
 
+/// The number of each host in the names of its streams: its place among the hosts that are not idle. Idle hosts count
+/// down from [`u16::MAX`], so one more of them, anywhere in the list, changes no other host's draws.
+pub fn numbers(idle: impl IntoIterator<Item = bool>) -> Vec<u16> {
+    let (mut busy, mut idle_ones) = (0..=u16::MAX, (0..=u16::MAX).rev());
+    let mut next = |is_idle| if is_idle { idle_ones.next() } else { busy.next() };
+    idle.into_iter().map(|is_idle| next(is_idle).expect("a network has at most 65535 hosts")).collect()
+}
+
 /// Draws whether an event of this probability happens. Probabilities 0 and 1 draw nothing.
 #[inline]
 pub(crate) fn happens(probability: Probability, stream: &mut ChaCha8Rng) -> bool {
@@ -60,6 +68,12 @@ mod tests {
         assert_eq!(first(7, "path/loss"), first(7, "path/loss"));
         assert_ne!(first(7, "path/loss"), first(8, "path/loss"));
         assert_ne!(first(7, "path/loss"), first(7, "wifi/backoff/0"));
+    }
+
+    #[test]
+    fn an_idle_host_changes_no_others_number() {
+        assert_eq!(numbers([false, false]), [0, 1]);
+        assert_eq!(numbers([true, false, true, false]), [65_535, 0, 65_534, 1]);
     }
 
     #[test]

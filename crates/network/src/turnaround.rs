@@ -12,7 +12,7 @@
 
 use crate::config::HostConfig;
 use crate::packet::Delivery;
-use crate::random::Streams;
+use crate::random::{Streams, numbers};
 use crate::schedule::Schedule;
 use lasthop_units::{Span, Time};
 use rand::Rng;
@@ -45,14 +45,15 @@ impl<P> Turnarounds<P> {
         if hosts.iter().all(|host| host.turnaround.1 == Span::ZERO) {
             return None;
         }
-        let host = |(index, host): (usize, &HostConfig)| Host {
+        let host = |(number, host): (u16, &HostConfig)| Host {
             shortest: host.turnaround.0,
             longest: host.turnaround.1,
-            stream: streams.stream(&format!("host/turnaround/{index}")),
+            stream: streams.stream(&format!("host/turnaround/{number}")),
             underway: VecDeque::new(),
         };
         let due = Schedule::new(hosts.len());
-        Some(Box::new(Self { hosts: hosts.iter().enumerate().map(host).collect(), due, inside: 0, taken: Span::ZERO }))
+        let hosts = numbers(hosts.iter().map(|host| host.is_idle)).into_iter().zip(hosts).map(host).collect();
+        Some(Box::new(Self { hosts, due, inside: 0, taken: Span::ZERO }))
     }
 
     /// Deducts this real turnaround of the hosts from now on.

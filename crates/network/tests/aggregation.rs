@@ -265,3 +265,30 @@ fn the_access_points_window_gives_it_a_larger_share() {
     assert!((equal - 1.0 / 11.0).abs() < 0.01, "{equal}");
     assert!(hostapd > 1.2 * equal, "{hostapd} and {equal}");
 }
+
+#[test]
+fn of_a_transmission_only_what_lies_in_the_measured_time_counts() {
+    // A lone station's A-MPDUs of 5360 us: windows of 1 ms lie within one, between two, or over an end.
+    let config = wifi(1, 200, WifiConfig { aggregate_frames: 28, ..WifiConfig::new(Standard::N) });
+    let mut network = Network::new(&config, 1).unwrap();
+    let mut deliveries = Vec::new();
+    let mut shares = Vec::new();
+    let mut sum = Span::ZERO;
+    for millisecond in 0..200 {
+        let now = Time::ZERO + Span::from_millis(millisecond);
+        network.advance(now, &mut deliveries);
+        deliveries.clear();
+        let air = network.statistics(now).stations[0].up.air;
+        assert!(air <= Span::from_millis(1), "{air} of a millisecond");
+        shares.push(air.as_secs_f64() / 1e-3);
+        sum += air;
+        network.reset_statistics(now);
+        while network.room(NodeId(0)) > 0 {
+            network.offer(now, packet(0, 1, 1500, ())).unwrap();
+        }
+    }
+    assert!(shares.iter().any(|&share| share == 1.0) && shares.iter().any(|&share| share > 0.0 && share < 1.0));
+    // Each of them costs AIFS, 7.5 slots on the mean, SIFS and Block Ack: 158.5 us.
+    let share = sum.as_secs_f64() / 0.2;
+    assert!((share - 5360.0 / 5518.5).abs() < 0.01, "{share}");
+}

@@ -2,7 +2,7 @@
 
 use crate::ScenarioError;
 use crate::changes::changes;
-use crate::keys::{AccessKeys, AccessKind, HostKeys, ScenarioKeys};
+use crate::keys::{AccessKeys, AccessKind, AgentMode, HostKeys, ScenarioKeys};
 use crate::scenario::HostBlock;
 use crate::trace::Origin;
 use crate::wiring::Wiring;
@@ -51,6 +51,7 @@ pub(crate) fn network(
             frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
             path: block.kind.path,
             turnaround: if on_wifi { block.kind.turnaround } else { (Span::ZERO, Span::ZERO) },
+            is_idle: block.flows.is_empty() && block.kind.agent != AgentMode::Control,
             ..HostConfig::new(block.kind.queue_packets)
         }
     };

@@ -36,7 +36,8 @@ pub use error::ResultError;
 pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, QuicLaw, make_own_laws_with};
 pub use last_link::LastLink;
 pub use lasthop_keys::{
-    COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, Override, Vary, nearest_names,
+    COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, KeyError, Override, Problem, Vary,
+    nearest_names,
 };
 pub use limited::{MOST_RESULT_BYTES, MOST_TYPED_BYTES, text_of};
 pub use memory::MemoryEstimate;
@@ -47,7 +48,7 @@ pub use result::{
     PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult, VideoResult,
 };
 pub use result_file::{ResultFile, is_zero};
-pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario, ineffective_keys};
+pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOST_BLOCKS, MAX_HOSTS, Scenario, ineffective_keys};
 pub use series::{
     CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries, Series,
     place_name,

@@ -10,7 +10,10 @@
 //! connection: the limits in force. Per message: its delay. Columns grow by doubling, so their contents count one and a
 //! half times, the mean of their possible sizes.
 //!
-//! *What it leaves out*: data that do not grow with the length of the run, except a constant per connection. Also
+//! Packets on their way: what the rates and delays of links, wired access and path hold, but no more than the connections
+//! send in the run; TCP has at most its receive buffer on the way.
+//!
+//! *What it leaves out*: other data that do not grow with the length of the run, except a constant per connection. Also
 //! pages, figures and Parquet's needs while files are written, beyond one copy of the series.
 
 use crate::keys::AgentMode;
@@ -18,7 +21,7 @@ use crate::scenario::Scenario;
 use crate::traffic::TrafficKind;
 use lasthop_network::{AccessConfig, Discipline, Topology};
 use lasthop_policy::PolicyName;
-use lasthop_units::Span;
+use lasthop_units::{Rate, Span};
 
 /// Constants of a process and of each connection, without samples. Measured with 200 stations
 /// (docs/guide/simulator.md); includes much of the queues' contents.
@@ -38,7 +41,14 @@ const QUEUE_ROW_BYTES: f64 = 70.0;
 const DATAGRAM_ROW_BYTES: f64 = 30.0;
 /// `measure::Bounds`, an interval.
 const BOUND_BYTES: f64 = 48.0;
-const MESSAGE_BYTES: f64 = 2.0 * 8.0;
+/// Written and unread: its end and its time. Then its delay, and a copy with those of all.
+const MESSAGE_BYTES: f64 = 4.0 * 8.0;
+/// A datagram's delay, and the difference to the one before.
+const DATAGRAM_BYTES: f64 = 2.0 * 8.0;
+/// A packet on its way, of whatever size; measured with 17 million.
+const PACKET_BYTES: f64 = 140.0;
+/// Data in a full packet.
+const FULL_BYTES: f64 = 1500.0;
 /// Between two ticks of an agent.
 const TICK_S: f64 = 0.5;
 /// A column's size relative to its contents.
@@ -83,9 +93,45 @@ impl Scenario {
         let rows = samples * (connections * FLOW_ROW_BYTES + queues * QUEUE_ROW_BYTES) + datagrams * DATAGRAM_ROW_BYTES;
         let rows = if series { rows } else { 0.0 };
         // Once more while they are written.
-        let growing = running + rows + ticks * BOUND_BYTES + (messages + datagrams) * MESSAGE_BYTES;
+        let growing = running + rows + ticks * BOUND_BYTES + messages * MESSAGE_BYTES + datagrams * DATAGRAM_BYTES;
         let constant = BASE_BYTES + connections * CONNECTION_BYTES + stations * STATION_QUEUES_BYTES;
-        MemoryEstimate { running: constant + GROWTH * growing, kept: GROWTH * rows }
+        let running = constant + GROWTH * growing + self.packets_on_their_way() * PACKET_BYTES;
+        MemoryEstimate { running, kept: GROWTH * rows }
+    }
+
+    /// At most.
+    fn packets_on_their_way(&self) -> f64 {
+        let duration = self.duration;
+        // No more than is sent within the run.
+        let held = |rate: Rate, delay: Span| rate.as_bps() as f64 / 8.0 * delay.min(duration).as_secs_f64();
+        let (held_bytes, widest) = match &self.network().topology {
+            Topology::AccessPoint { access, path } => match access {
+                AccessConfig::Wired(wired) => {
+                    (2.0 * held(wired.rate, wired.delay) + held(path.rate, path.rtt), wired.rate)
+                }
+                AccessConfig::Wifi(_) => (held(path.rate, path.rtt), path.rate),
+            },
+            Topology::Links(links) => {
+                let ways = links.links.iter().flat_map(|link| [&link.forth, &link.back]);
+                let held_bytes = ways.clone().map(|way| held(way.rate, way.delay)).sum();
+                (held_bytes, ways.map(|way| way.rate).max().unwrap_or(Rate::ZERO))
+            }
+        };
+        let (mut sent_bytes, mut least_bytes) = (0.0, FULL_BYTES);
+        for block in &self.hosts {
+            for flow in &block.flows {
+                let (each, packet) = match flow.kind {
+                    TrafficKind::Ping { gap, packet } | TrafficKind::Constant { gap, packet } => {
+                        (packet.get() as f64 * duration.as_secs_f64() / gap.as_secs_f64(), packet.get() as f64)
+                    }
+                    TrafficKind::Saturated { packet } => (held(widest, duration), packet.get() as f64),
+                    _ => (block.kind.tcp.receive_buffer.get() as f64, FULL_BYTES),
+                };
+                sent_bytes += each * (block.count * flow.count) as f64;
+                least_bytes = least_bytes.min(packet);
+            }
+        }
+        held_bytes.min(sent_bytes) / least_bytes
     }
 
     fn queues_by_station(&self) -> bool {
@@ -130,6 +176,23 @@ mod tests {
         let (idle, busy) = (scenario(&["hosts.0.flows.0.kind=constant"]), scenario(&fast));
         let more = |series: bool| busy.memory(series).running - idle.memory(series).running;
         assert!((1.4e8..1.5e8).contains(&more(false)) && (4.0e8..4.2e8).contains(&more(true)), "{}", more(true));
+    }
+
+    /// The reviewers' cases memory-in-flight, of which 2.2 GB were measured after two of its four seconds, and
+    /// memory-messages, of which 0.85 GB were.
+    #[test]
+    fn packets_on_their_way_and_messages_count() {
+        let of = |text: &str| Scenario::from_toml("a.toml", text, &[]).expect("a scenario").memory(false).running;
+        let wire = "duration_s = 4\nwarmup_s = 1\n[access]\nkind = \"wired\"\nrate_mbps = 100000\ndelay_ms = 30000\n";
+        // 100 Gb/s for 4 s are 33e6 packets of 1500 bytes, 4.7 GB.
+        let saturated = of(&format!("{wire}[[hosts]]\n[[hosts.flows]]\nkind = \"saturated\"\n"));
+        assert!((4e9..6e9).contains(&saturated), "{saturated}");
+        // TCP has 3 MiB on the way, 2097 packets.
+        let bulk = of(&format!("{wire}[[hosts]]\n"));
+        assert!(bulk < 20e6, "{bulk}");
+        let messages =
+            "duration_s = 20\nwarmup_s = 1\n[[hosts]]\n[[hosts.flows]]\nkind = \"interactive\"\ngap_ms = 0.001\n";
+        assert!((0.6e9..1.2e9).contains(&of(messages)), "{}", of(messages));
     }
 
     #[test]

@@ -9,16 +9,21 @@ use crate::limited::{MOST_TYPED_BYTES, text_of};
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
-use lasthop_keys::{Document, Given, IneffectiveKey, Keys as _, Override, Path, Section, key};
+use lasthop_keys::{
+    Document, Given, IneffectiveKey, KeyError, Keys as _, Override, Path, Problem, Section, Source, key,
+};
 use lasthop_laws::{Choice, LawName, LinkReport};
-use lasthop_network::random::Streams;
+use lasthop_network::random::{Streams, numbers};
 use lasthop_network::{ChannelWidth, HostPath, NodeId, Standard};
 use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
+use std::sync::Arc;
 use toml::Table;
 
 /// The most hosts of all blocks together, simulated or kernel.
 pub const MAX_HOSTS: usize = 250;
+/// The most `[[hosts]]` blocks, those of no host included.
+pub const MAX_HOST_BLOCKS: usize = 1_000;
 /// The most connections of all hosts together.
 pub const MAX_FLOWS: usize = 2_000;
 
@@ -48,6 +53,7 @@ pub struct Scenario {
     pub(crate) given: Vec<Given>,
     wiring: Wiring,
     network: lasthop_network::Config,
+    source: Arc<Source>,
 }
 
 /// One `[[hosts]]` block: `count` equal hosts.
@@ -111,6 +117,8 @@ pub struct HostKind {
 pub struct HostSpec {
     /// Counted from 0 in the order of the blocks; the host's node in the network.
     pub index: u16,
+    /// Its number in the names of random streams: [`lasthop_network::random::numbers`].
+    pub number: u16,
     /// Its `[[hosts]]` block.
     pub block: usize,
     /// Its kind.
@@ -247,6 +255,11 @@ impl Scenario {
         told
     }
 
+    /// An error about a key, such as `hosts[0].tcp.mss_bytes`, with its file and line: of what cannot run it as it is.
+    pub fn error(&self, key: &str, problem: Problem) -> KeyError {
+        self.source.error(&Path::dotted(key), problem)
+    }
+
     /// The number of links, each of a multiple block counted separately.
     pub(crate) fn links(&self) -> usize {
         self.wiring.links.len()
@@ -280,22 +293,26 @@ impl Scenario {
     }
 
     /// Every host with its connections. Moments are drawn from the seed's streams `start/host-H/flow-F` and
-    /// `stop/host-H/flow-F`, F counted within the host. So another host or flow changes no existing draw.
+    /// `stop/host-H/flow-F`, H being [`HostSpec::number`], F counted within the host. So another host at the end, an
+    /// idle host anywhere, or another flow of a host changes no existing draw.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {
         let streams = Streams::new(self.seed);
+        let numbers = numbers(self.network.hosts.iter().map(|host| host.is_idle));
         let mut hosts: Vec<HostSpec> = Vec::new();
         let mut flow_id = 0;
         for (block_index, block) in self.hosts.iter().enumerate() {
             for number_in_block in 1..=block.count {
                 let index = u16::try_from(hosts.len()).expect("at most MAX_HOSTS hosts");
-                let mut host = HostSpec { index, block: block_index, kind: block.kind.clone(), flows: Vec::new() };
+                let number = numbers[hosts.len()];
+                let mut host =
+                    HostSpec { index, number, block: block_index, kind: block.kind.clone(), flows: Vec::new() };
                 for flows in &block.flows {
                     let server = flows.to.as_deref().map_or(0, |name| {
                         self.wiring.node(name, number_in_block).expect("a checked flow goes to a node that is there")
                     });
                     for _ in 0..flows.count {
-                        let number = host.flows.len();
-                        let stream = |what: &str| streams.stream(&format!("{what}/host-{index}/flow-{number}"));
+                        let flow = host.flows.len();
+                        let stream = |what: &str| streams.stream(&format!("{what}/host-{number}/flow-{flow}"));
                         host.flows.push(FlowSpec {
                             id: flow_id,
                             host: index,
@@ -345,6 +362,7 @@ impl Scenario {
             hosts,
             wiring,
             network,
+            source: document.source(),
             given,
             table: with_digests(document.table, &keys.hosts),
         })

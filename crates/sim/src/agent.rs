@@ -84,7 +84,7 @@ impl Agent {
         let name = if given.is_some() { PolicyName::External } else { settings.policy };
         let own = || if mode == AgentMode::Observe { Box::new(Nothing) } else { settings.build() };
         let policy = given.unwrap_or_else(own);
-        let mut stream = streams.stream(&format!("agent/host-{}", host.index));
+        let mut stream = streams.stream(&format!("agent/host-{}", host.number));
         let mut phase = |interval: Span| Time::from_nanos(stream.random_range(0..interval.as_nanos()));
         let first_tick = phase(lasthop_policy::TICK);
         let first_beacon = phase(lasthop_peers::beacon::INTERVAL) - Time::ZERO;

@@ -35,7 +35,9 @@ use lasthop_laws::LawName;
 use lasthop_laws::own::{DividedByZero, caught};
 use lasthop_measure::OnSample;
 use lasthop_policy::Policy;
-use lasthop_scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
+use lasthop_scenario::{
+    Build, Direction, FlowBlock, HostSpec, KeyError, Knowledge, Problem, RunResult, Scenario, Series, TrafficKind,
+};
 use lasthop_units::{Span, Time};
 use std::sync::atomic::AtomicBool;
 
@@ -61,27 +63,10 @@ pub type PolicyOf<'a> = dyn FnMut(&HostSpec) -> Result<Option<Box<dyn Policy + S
 /// Why simulated hosts cannot run a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
-    /// A congestion control that only a kernel has.
-    #[error(
-        "simulated hosts have no congestion control \"{name}\" (hosts.{block}.congestion_control){}; they have {}",
-        meant(name),
-        known_laws()
-    )]
-    CongestionControl {
-        /// Index of the `[[hosts]]` block.
-        block: usize,
-        /// The name in the scenario.
-        name: String,
-    },
-    /// A client that reports measured values: simulated agents do not measure links.
-    #[error(
-        "simulated hosts do not measure their last link (hosts.{block}.last_link.knowledge = \"measured\"): accepted are \
-         \"both\", \"bandwidth\", \"error-rate\""
-    )]
-    MeasuredLink {
-        /// Index of the `[[hosts]]` block.
-        block: usize,
-    },
+    /// A congestion control that only a kernel has, a client that reports measured values, QUIC over packets that are too
+    /// small for it, or saturated traffic from a server.
+    #[error("{0}")]
+    Key(Box<KeyError>),
     /// The network model rejects the scenario's network.
     #[error("the network model rejects this scenario: {0}")]
     Network(String),
@@ -111,26 +96,23 @@ pub enum SimError {
         /// Why.
         problem: String,
     },
+    /// More packets are on their way than there may be.
+    #[error(
+        "{packets} packets are on their way at {:.3} s of the run; accepted: at most {most}. Rate times delay of the links, or of \
+         the access, is how much they hold",
+        at.as_secs_f64()
+    )]
+    Room {
+        /// The number of packets.
+        packets: usize,
+        /// The most of them.
+        most: usize,
+        /// When.
+        at: Time,
+    },
     /// A law of the user's own divides by zero.
     #[error(transparent)]
     Law(#[from] DividedByZero),
-    /// QUIC over packets that are too small for it (RFC 9000 §14).
-    #[error(
-        "QUIC needs packets of 1228 bytes at least (hosts.{block}.tcp.mss_bytes): accepted beside a flow of kind \"quic\" is 1188 \
-         or more"
-    )]
-    QuicPackets {
-        /// Index of the `[[hosts]]` block.
-        block: usize,
-    },
-    /// Saturated traffic from a server: it shares its queue with all others and cannot keep it full.
-    #[error("saturated traffic only goes up (hosts.{block}.flows.{flows}.direction): accepted is \"up\"")]
-    SaturatedDown {
-        /// Index of the `[[hosts]]` block.
-        block: usize,
-        /// Index of the `[[hosts.flows]]` block.
-        flows: usize,
-    },
 }
 
 /// Whether simulated hosts can run this scenario.
@@ -138,23 +120,29 @@ pub enum SimError {
 /// # Errors
 /// If a host has a congestion control, a last link or traffic that simulated hosts do not support.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
+    let fail = |key: String, problem| Err(SimError::Key(Box::new(scenario.error(&key, problem))));
     for (block, host) in scenario.hosts.iter().enumerate() {
+        let here = format!("hosts[{block}]");
         if host.kind.law.is_none() {
-            return Err(SimError::CongestionControl { block, name: host.kind.congestion_control.clone() });
+            return fail(format!("{here}.congestion_control"), unknown_law(&host.kind.congestion_control));
         }
         if host.kind.last_link.is_some_and(|link| link.knowledge == Knowledge::Measured) {
-            return Err(SimError::MeasuredLink { block });
+            let problem = "\"measured\": simulated hosts do not measure their last link";
+            let accepted = "\"both\", \"bandwidth\", \"error-rate\"";
+            return fail(format!("{here}.last_link.knowledge"), Problem::new(problem, accepted));
         }
-        let has_quic = host.flows.iter().any(|flow| matches!(flow.kind, lasthop_scenario::TrafficKind::Quic { .. }));
+        let has_quic = host.flows.iter().any(|flow| matches!(flow.kind, TrafficKind::Quic { .. }));
         if has_quic && !quic::fits(&host.kind) {
-            return Err(SimError::QuicPackets { block });
+            // RFC 9000 §14.
+            let problem = "leaves QUIC less than the 1228 bytes that its packets need at least";
+            return fail(format!("{here}.tcp.mss_bytes"), Problem::new(problem, "1188 or more, beside \"quic\""));
         }
-        let saturated_down = |flow: &lasthop_scenario::FlowBlock| {
-            matches!(flow.kind, lasthop_scenario::TrafficKind::Saturated { .. })
-                && flow.direction == lasthop_scenario::Direction::Down
-        };
+        // It would share its queue with all others, and could not keep it full.
+        let saturated_down =
+            |flow: &FlowBlock| matches!(flow.kind, TrafficKind::Saturated { .. }) && flow.direction == Direction::Down;
         if let Some(flows) = host.flows.iter().position(saturated_down) {
-            return Err(SimError::SaturatedDown { block, flows });
+            let problem = Problem::new("saturated traffic only goes up", "\"up\"");
+            return fail(format!("{here}.flows[{flows}].direction"), problem);
         }
     }
     Ok(())
@@ -206,16 +194,13 @@ fn of_command(command: &[String]) -> String {
     if command.is_empty() { String::new() } else { format!(" ({})", command.join(" ")) }
 }
 
-fn meant(name: &str) -> String {
-    if name.ends_with(".h") {
-        return "; a scenario inside a result does not bring the law of its header".into();
-    }
+fn unknown_law(name: &str) -> Problem {
     let known = LawName::ALL.map(|law| law.as_str());
-    lasthop_scenario::nearest_names(name, &known, 1)
-        .first()
-        .map_or(String::new(), |law| format!("; did you mean \"{law}\"?"))
-}
-
-fn known_laws() -> String {
-    LawName::ALL.iter().map(|law| law.as_str()).collect::<Vec<_>>().join(", ")
+    let problem = format!("simulated hosts have no congestion control \"{name}\"");
+    if name.ends_with(".h") {
+        let why = format!("{problem}: a scenario inside a result does not bring the law of its header");
+        return Problem::new(why, known.join(", "));
+    }
+    let meant = lasthop_scenario::nearest_names(name, &known, 1).first().map(|law| format!("\"{law}\""));
+    Problem { did_you_mean: meant, ..Problem::new(problem, known.join(", ")) }
 }

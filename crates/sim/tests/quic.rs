@@ -135,8 +135,7 @@ fn a_path_that_breaks_for_a_minute_ends_the_connection() {
 #[test]
 fn packets_that_are_too_small_for_quic_are_refused_by_their_key() {
     let error = try_run(WIRE, &["hosts.0.tcp.mss_bytes=1000"]).expect_err("too small");
-    assert_eq!(error, SimError::QuicPackets { block: 0 });
-    assert!(error.to_string().contains("hosts.0.tcp.mss_bytes"), "{error}");
+    assert!(error.to_string().contains("on some.toml: hosts[0].tcp.mss_bytes: "), "{error}");
     // Just enough, and nothing larger is looked for.
     let result = run(WIRE, &["hosts.0.tcp.mss_bytes=1188"]);
     assert!((9.3..9.6).contains(&result.flows[0].goodput_mbps), "{:?}", result.flows[0]);

@@ -100,8 +100,10 @@ impl Default for Mac80211Config {
 pub(crate) struct Mac80211<P> {
     config: Mac80211Config,
     limit: usize,
-    /// The salts of the stations' hashes are drawn from it.
+    /// The salts of the hashes: the broadcasts' is its first draw, that of the station with number N draw N + 2.
     salts: rand_chacha::ChaCha8Rng,
+    /// By station: its number, if that is not its place.
+    numbers: Vec<u16>,
     broadcasts: Station<P>,
     /// By station, as far as known.
     stations: Vec<Station<P>>,
@@ -142,8 +144,9 @@ impl<P> Mac80211<P> {
         Self {
             config,
             limit,
-            broadcasts: Station::new(config, &mut salts),
+            broadcasts: Station::new(config, salts.next_u64()),
             salts,
+            numbers: Vec::new(),
             stations: Vec::new(),
             turns: VecDeque::new(),
             above: 0,
@@ -154,6 +157,11 @@ impl<P> Mac80211<P> {
             drops: [0; Cause::ALL.len()],
             tap: Tap::NONE,
         }
+    }
+
+    /// By station: its number in the stream of salts.
+    pub(crate) fn number_stations(&mut self, numbers: &[u16]) {
+        self.numbers = numbers.to_vec();
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -261,7 +269,11 @@ impl<P> Mac80211<P> {
             return &mut self.broadcasts;
         }
         while self.stations.len() <= index {
-            self.stations.push(Station::new(self.config, &mut self.salts));
+            let place = self.stations.len();
+            let number = self.numbers.get(place).map_or(place as u128, |&number| number.into());
+            // A draw takes two of the stream's 32-bit words.
+            self.salts.set_word_pos(2 * (number + 1));
+            self.stations.push(Station::new(self.config, self.salts.next_u64()));
         }
         &mut self.stations[index]
     }
@@ -396,9 +408,9 @@ impl<P> Mac80211<P> {
 }
 
 impl<P> Station<P> {
-    fn new(config: Mac80211Config, salts: &mut impl Rng) -> Self {
+    fn new(config: Mac80211Config, salt: u64) -> Self {
         Self {
-            queues: FlowQueues::new(config.flows, salts.next_u64()),
+            queues: FlowQueues::new(config.flows, salt),
             is_listed: false,
             deficit: WEIGHT,
             expected: VecDeque::new(),

@@ -89,6 +89,13 @@ impl<P> Queue<P> {
         }
     }
 
+    /// By station: its number in the stream of hashes, instead of its place.
+    pub(crate) fn number_stations(&mut self, numbers: &[u16]) {
+        if let Self::Mac80211(queue) = self {
+            queue.number_stations(numbers);
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Fifo(queue) => queue.len(),

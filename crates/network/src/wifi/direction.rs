@@ -9,7 +9,7 @@ use super::originator::Originator;
 use super::rate_control::{Controller, Decision, RateControl};
 use super::recipient::Recipient;
 use crate::config::{HostConfig, WifiConfig};
-use crate::random::Streams;
+use crate::random::{Streams, numbers};
 use crate::statistics::WifiLinkStatistics;
 use lasthop_units::{Rate, Time};
 use rand_chacha::ChaCha8Rng;
@@ -106,12 +106,18 @@ impl<P> EndsByCategory<P> {
 pub(super) struct Controllers {
     /// By station: the medium as it uses it.
     pub(super) stations: Vec<WifiConfig>,
+    /// By station: its number in the names of streams.
+    pub(super) numbers: Vec<u16>,
     streams: Streams,
 }
 
 impl Controllers {
     pub(super) fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams) -> Self {
-        Self { stations: hosts.iter().map(|host| config.of_station(host)).collect(), streams }
+        Self {
+            stations: hosts.iter().map(|host| config.of_station(host)).collect(),
+            numbers: numbers(hosts.iter().map(|host| host.is_idle)),
+            streams,
+        }
     }
 
     /// The limit of this station.
@@ -128,7 +134,8 @@ impl Controllers {
     fn stream(&self, purpose: &str, link: Link, number: u32) -> ChaCha8Rng {
         let way = ["up", "down"][link.way];
         let number = if number == 0 { String::new() } else { format!("/{number}") };
-        self.streams.stream(&format!("wifi/{purpose}/{}/{way}{number}", link.station))
+        let station = self.numbers[link.station];
+        self.streams.stream(&format!("wifi/{purpose}/{station}/{way}{number}"))
     }
 
     /// A controller with this limit; the `number`th of its direction.

@@ -41,10 +41,11 @@
 //! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
 mod categories;
+mod transmission;
 mod watched;
 
 use super::air_use::{AirMeter, AirUse};
-use super::airtime::{AirTimes, Mode, ModeId, Unanswered};
+use super::airtime::{AirTimes, ModeId, Unanswered};
 use super::backoff::Contention;
 use super::constants::{PhyRate, Standard};
 use super::direction::{Controllers, DOWN, Direction, Ends, Link, UP};
@@ -63,6 +64,7 @@ use crate::watch::AirFate;
 use categories::Marked;
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
+use transmission::Transmission;
 use watched::AirTap;
 
 #[derive(Clone, Debug)]
@@ -74,6 +76,8 @@ pub(crate) struct Medium<P> {
     senders: Vec<Sender<P>>,
     /// By node: its stream of frame errors.
     error_streams: Vec<ChaCha8Rng>,
+    /// By station: its stream of frame errors in broadcasts. Of the sender's stream one more receiver would draw, too.
+    broadcast_streams: Vec<ChaCha8Rng>,
     /// By node that has sent in other categories.
     marked: Vec<Option<Box<Marked>>>,
     /// What a sender in another category needs to begin.
@@ -103,29 +107,13 @@ pub(crate) struct Medium<P> {
     /// The end of the deferral announced by the last frame's duration field.
     reserved_until: Time,
     air: AirMeter,
+    /// The statistics are of the time since then.
+    measured_since: Time,
     /// Air time of broadcast packets.
     to_all: Span,
     collisions: u64,
     broadcasts: u64,
     air_tap: AirTap<P>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Transmission {
-    sender: usize,
-    node: usize,
-    mode: ModeId,
-    /// The station at the other end, or `None` for a broadcast.
-    link: Option<Link>,
-    content: Content,
-    /// Duration of its data.
-    duration: Span,
-    /// An RTS or its CTS is on the air; the data follows.
-    is_rts: bool,
-    /// The end of the frame on the air.
-    end: Time,
-    /// The end of its TXOP; [`Time::ZERO`] if that is one PPDU.
-    txop_end: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,10 +143,13 @@ impl<P: Clone> Medium<P> {
             senders.push(Sender::new(senders.len(), Category::BestEffort, txop, queue));
             error_streams.push(stream("frame-error"));
         };
-        for (index, (host, own)) in hosts.iter().zip(&controllers.stations).enumerate() {
-            add(&index.to_string(), QueueConfig::fifo(host.queue_packets), own.standard.window(own.rate));
+        for ((host, own), number) in hosts.iter().zip(&controllers.stations).zip(&controllers.numbers) {
+            add(&number.to_string(), QueueConfig::fifo(host.queue_packets), own.standard.window(own.rate));
         }
         add("access-point", config.access_point_queue, times.cell.access_point_window);
+        senders[hosts.len()].queue.number_stations(&controllers.numbers);
+        let broadcast_stream = |number| streams.stream(&format!("wifi/broadcast-error/{number}"));
+        let broadcast_streams = controllers.numbers.iter().map(broadcast_stream).collect();
         let mut contention = Contention::new(times.cell.slot, times.cell.sensing, contenders);
         for (station, own) in controllers.stations.iter().enumerate() {
             contention.differ(station, own.standard.space_slots() as i8 - standard.space_slots() as i8);
@@ -185,6 +176,7 @@ impl<P: Clone> Medium<P> {
             has_categories: standard.aggregates(),
             senders,
             error_streams,
+            broadcast_streams,
             deadlines: Schedule::new(2 * hosts.len()),
             next_deadline: Time::MAX,
             rts_threshold: config.rts_threshold,
@@ -196,6 +188,7 @@ impl<P: Clone> Medium<P> {
             phase: Phase::Silent,
             reserved_until: Time::ZERO,
             air: AirMeter::new(Time::ZERO),
+            measured_since: Time::ZERO,
             to_all: Span::ZERO,
             collisions: 0,
             broadcasts: 0,
@@ -301,7 +294,12 @@ impl<P: Clone> Medium<P> {
         statistics.broadcasts = self.broadcasts;
         statistics.to_all = self.to_all;
         for (station, ways) in self.directions.iter().enumerate() {
-            let [up, down] = [UP, DOWN].map(|way| ways[way].report(&self.times));
+            let [mut up, mut down] = [UP, DOWN].map(|way| ways[way].report(&self.times));
+            for frame in self.on_air.iter().filter(|_| self.phase != Phase::Silent) {
+                let way = frame.link.filter(|link| link.station == station).map(|link| link.way);
+                let of = if way == Some(UP) { &mut up } else { &mut down };
+                of.air += if way.is_some() { frame.data_between(self.measured_since, now) } else { Span::ZERO };
+            }
             statistics.transmissions += up.transmissions + down.transmissions;
             statistics.retries += up.retries + down.retries;
             statistics.stations.push(StationStatistics { node: NodeId(station as u16), up, down });
@@ -310,6 +308,7 @@ impl<P: Clone> Medium<P> {
 
     pub(crate) fn reset_statistics(&mut self, now: Time) {
         self.air = AirMeter::new(now);
+        self.measured_since = now;
         self.to_all = Span::ZERO;
         self.collisions = 0;
         self.broadcasts = 0;
@@ -595,7 +594,7 @@ impl<P: Clone> Medium<P> {
     #[inline(never)]
     fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.air.book(now, self.air_use());
-        let Transmission { sender, node, mode, content, .. } = self.on_air[0];
+        let Transmission { sender, mode, content, .. } = self.on_air[0];
         let eifs = self.times.mode(mode).unanswered.eifs;
         let aired = self.on_air[0];
         self.tell_aired(now, &aired, AirFate::Received);
@@ -603,7 +602,7 @@ impl<P: Clone> Medium<P> {
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
             let loss = self.noises[to.index()].frames(mode).of(content.bytes);
-            if happens(loss, &mut self.error_streams[node]) {
+            if happens(loss, &mut self.broadcast_streams[to.index()]) {
                 self.senders[sender].queue.count_drops(Cause::FrameError, 1);
                 self.tell_lost(now, sender, Cause::FrameError, &packet, &[to]);
                 waits.push((to.index(), now + eifs));
@@ -685,8 +684,7 @@ impl<P: Clone> Medium<P> {
         is_answered: bool,
         outcome: &mut Outcome<'_, P>,
     ) -> bool {
-        let is_data = frame.content.frames > 0 && !frame.is_rts;
-        if is_data
+        if frame.is_data()
             && (is_answered || link.way == DOWN)
             && let Some(access_point) = self.known_sender(self.directions.len(), link.category)
         {
@@ -694,7 +692,7 @@ impl<P: Clone> Medium<P> {
         }
         let Direction { ends, controller, counts, .. } = &mut self.directions[link.station][link.way];
         let originator = &mut ends.at_mut(link.category).originator;
-        counts.air += if is_data { frame.duration } else { Span::ZERO };
+        counts.air += frame.data_between(self.measured_since, now);
         let sender = &mut self.senders[frame.sender];
         sender.failures = if is_answered { 0 } else { sender.failures.saturating_add(1) };
         let gives_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
@@ -798,26 +796,6 @@ impl<P: Clone> Medium<P> {
             Phase::Frames(_) if self.on_air[0].link.is_none() => AirUse::Broadcast,
             Phase::Frames(_) => AirUse::Success,
         }
-    }
-}
-
-impl Transmission {
-    /// SIFS and its response.
-    fn response(&self, mode: &Mode) -> Span {
-        match self.is_rts {
-            true => mode.cts,
-            false if self.is_answered_by_block_ack() => mode.block_ack,
-            false => mode.acknowledgement,
-        }
-    }
-
-    /// The waits if it is not received.
-    const fn unanswered(&self, mode: &Mode) -> Unanswered {
-        if self.is_rts { mode.rts_unanswered } else { mode.unanswered }
-    }
-
-    fn is_answered_by_block_ack(&self) -> bool {
-        !self.is_rts && self.content.mpdus != 1
     }
 }
 

@@ -40,12 +40,20 @@ impl Keys for ChosenLaw {
         static SECTION: LazyLock<Section> = LazyLock::new(|| {
             let child = |(law, section): &'static (LawName, Section)| {
                 let presence = Presence::With(key!(HostKeys, congestion_control), law.as_str());
-                Child { name: law.as_str(), section, repeated: false, presence, meaning: "Parameters of this law." }
+                Child {
+                    name: law.as_str(),
+                    section,
+                    repeated: false,
+                    most: 1,
+                    presence,
+                    meaning: "Parameters of this law.",
+                }
             };
             let own = Child {
                 name: OWN_PARAMETERS,
                 section: &OWN,
                 repeated: false,
+                most: 1,
                 presence: Presence::IfGiven,
                 meaning: "Parameters of a law of one's own, where `congestion_control` is a header.",
             };

@@ -11,12 +11,13 @@ pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge, QuicLaw};
 
+use crate::scenario::MAX_HOST_BLOCKS;
 use crate::trace::{FASTEST_MBPS, check_rate_mbps};
 use crate::traffic::Ladder;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
-    Of, Presence, Preset, Problem, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers,
-    key, keys, kib, mbps, milliseconds, name, node, number, probability, range, seconds, text, words,
+    Of, Presence, Preset, Problem, Section, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer,
+    integers, key, keys, kib, mbps, milliseconds, name, node, number, probability, range, seconds, text, words,
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
@@ -54,6 +55,7 @@ keys! {
             /// The kinds of hosts.
             hosts: Vec<HostKeys>, Presence::Required;
         }
+        adjust limit_blocks;
     }
 
     /// `[access]`.
@@ -682,6 +684,12 @@ fn ladder() -> Takes<Ladder> {
 /// The limit that goes with the discipline of the queue.
 fn access_queue_packets(access: &Table) -> Option<Value> {
     Some(Value::Integer(if word(access, key!(AccessKeys, queue)) == Some("mac80211") { 8_192 } else { 100 }))
+}
+
+/// A block of hosts has a hundred keys, and most may be left out of a run by `count = 0`.
+fn limit_blocks(scenario: &mut Section) {
+    let hosts = scenario.children.iter_mut().filter(|child| child.name == key!(ScenarioKeys, hosts));
+    hosts.for_each(|child| child.most = MAX_HOST_BLOCKS);
 }
 
 /// The highest MCS of a standard of A-MPDUs over the channel with the streams.

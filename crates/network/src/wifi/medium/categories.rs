@@ -59,10 +59,12 @@ impl<P: Clone> Medium<P> {
         }
         let is_access_point = node == self.directions.len();
         let Parameters { window, aifsn, txop } = category.parameters(is_access_point);
-        let at = if is_access_point { "access-point".to_owned() } else { node.to_string() };
+        let numbers = &self.controllers.numbers;
+        let at = if is_access_point { "access-point".to_owned() } else { numbers[node].to_string() };
         let name = format!("{at}/{}", category.name());
         let stream = self.streams.stream(&format!("wifi/backoff/{name}"));
-        let queue = Queue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
+        let mut queue = Queue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
+        queue.number_stations(numbers);
         let sender = self.contention.add(window, aifsn as i8 - USUAL_AIFSN as i8, stream, node);
         let reports = self.senders[node].reports;
         self.senders.push(Sender::new(node, category, txop, queue));
