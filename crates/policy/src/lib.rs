@@ -24,6 +24,7 @@ mod latch;
 #[macro_use]
 mod list;
 mod reason;
+mod rehearsal;
 pub mod schema;
 mod settings;
 mod share;

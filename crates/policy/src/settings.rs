@@ -275,16 +275,17 @@ impl PolicySettings {
         }
     }
 
-    /// The rows of the table of windows.
-    pub(super) fn rows(&self) -> Vec<Row> {
-        if let Some(own) = &self.window_rows {
-            return own.clone();
+    /// The first row of the table of windows, and those after it.
+    pub(super) fn rows(&self) -> (Row, Vec<Row>) {
+        if let Some((first, rest)) = self.window_rows.as_deref().and_then(<[Row]>::split_first) {
+            return (*first, rest.to_vec());
         }
         let of_the_policy = match self.policy {
             PolicyName::CooperativeLoose => WindowTable::Loose,
             _ => WindowTable::Old,
         };
-        self.window_table.unwrap_or(of_the_policy).rows().to_vec()
+        let [first, rest @ ..] = self.window_table.unwrap_or(of_the_policy).rows();
+        (first, rest.to_vec())
     }
 
     /// The RTT that a share is computed from.
@@ -371,6 +372,8 @@ mod tests {
             },
             PolicySettings { window_rows: Some(vec![Row::from([0, 9, 10])]), ..PolicySettings::default() },
             PolicySettings { window_rows: Some(vec![Row::from([0, 0, 0])]), ..PolicySettings::default() },
+            PolicySettings { window_rows: Some(Vec::new()), ..PolicySettings::default() },
+            PolicySettings { count_segments: Some(Vec::new()), ..PolicySettings::default() },
             PolicySettings { access_queue_packets: 0, ..PolicySettings::default() },
             PolicySettings { segments_per_ack: 0, ..PolicySettings::default() },
             PolicySettings { policy: PolicyName::External, ..PolicySettings::default() },

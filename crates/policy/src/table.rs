@@ -54,7 +54,10 @@ words! {
 #[derive(Clone, Debug)]
 pub struct Table {
     settings: PolicySettings,
-    rows: Vec<Row>,
+    /// From an index of 0 on.
+    first: Row,
+    /// With rising edges.
+    rest: Vec<Row>,
     cooperative: bool,
     latches: Latches,
 }
@@ -86,13 +89,13 @@ impl WindowTable {
 impl Table {
     /// If `cooperative`, any terminal's risen RTT starts the control of all.
     pub(super) fn new(settings: &PolicySettings, cooperative: bool) -> Self {
-        Self { settings: settings.clone(), rows: settings.rows(), cooperative, latches: Latches::default() }
+        let (first, rest) = settings.rows();
+        Self { settings: settings.clone(), first, rest, cooperative, latches: Latches::default() }
     }
 
     /// The last row whose edge is at or below `index`.
     fn row(&self, index: f64) -> Row {
-        let row = self.rows.iter().rev().find(|row| f64::from(row.from) <= index);
-        *row.unwrap_or(&self.rows[0])
+        *self.rest.iter().rev().find(|row| f64::from(row.from) <= index).unwrap_or(&self.first)
     }
 
     /// The limits of a connection under control.
