@@ -534,6 +534,19 @@ mod tests {
         }
     }
 
+    /// The library's stack overflowed: it descends once for each operator.
+    #[test]
+    fn an_expression_of_too_many_operators_is_refused() {
+        let deep = ["1".to_owned() + &"+1".repeat(30_000), "-".repeat(30_000) + "1", "not ".repeat(30_000) + "1"];
+        for expression in deep.into_iter().chain([format!("flows{}", ".a".repeat(30_000)), "x|".repeat(30_000)]) {
+            let message = refused(&expression);
+            assert!(message.contains("signs and words") && message.contains("accepted: at most 1000"), "{message}");
+        }
+        // 999 signs and words, which are as deep as they can be.
+        assert_eq!(value(&("1".to_owned() + &"+1".repeat(499))), 500.0);
+        assert_eq!(value(&format!("count([{}])", vec!["'a + b'"; 400].join(","))), 400.0);
+    }
+
     #[test]
     fn a_formula_sees_the_axes_and_no_results() {
         let space = scope().space;

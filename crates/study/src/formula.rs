@@ -14,6 +14,9 @@ use std::error::Error as _;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+/// The most signs and words of an expression: the library descends once for each operator. The longest of ours has 60.
+const MOST_PARTS: usize = 1_000;
+
 /// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Formula {
@@ -122,6 +125,12 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 impl Formula {
     /// Compiles an expression.
     pub(crate) fn new(text: String) -> Result<Self, Problem> {
+        let parts = parts(&text);
+        if parts > MOST_PARTS {
+            let begin: String = text.chars().take(40).collect();
+            let accepted = format!("at most {MOST_PARTS}: use a list, or several claims");
+            return Err(Problem::new(format!("`{begin}…` has {parts} signs and words"), accepted));
+        }
         let compiled = ENVIRONMENT.compile_expression_owned(text.clone()).map_err(|error| theirs(&error, &text))?;
         let names = compiled.undeclared_variables(false).into_iter().collect();
         Ok(Self { text, compiled: Arc::new(compiled), names })
@@ -189,6 +198,22 @@ impl fmt::Display for Formula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// The signs and words of an expression outside of its texts: no fewer than it has operators.
+fn parts(text: &str) -> usize {
+    let (mut parts, mut quote, mut before) = (0, None, ' ');
+    for letter in text.chars() {
+        let in_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+        match quote {
+            Some(end) if letter == end && before != '\\' => quote = None,
+            Some(_) => {}
+            None if matches!(letter, '"' | '\'') => quote = Some(letter),
+            None => parts += usize::from(!letter.is_whitespace() && !(in_word(letter) && in_word(before))),
+        }
+        before = letter;
+    }
+    parts
 }
 
 fn not_finite(expression: &str) -> Problem {
