@@ -1,5 +1,6 @@
 //! `lasthop top`.
 
+use crate::stop_on_signals;
 use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,11 @@ pub(crate) struct TopArguments {
 }
 
 pub(crate) fn run(arguments: &TopArguments) -> Result<ExitCode> {
+    // The terminal is given back as it was, whatever ends this.
+    let stop = stop_on_signals()?;
     match &arguments.replay {
-        Some(record) => lasthop_view::replay(record)?,
-        None => lasthop_view::watch(Path::new(lasthop_agent::status::FOLDER), arguments.interface.as_deref())?,
+        Some(record) => lasthop_view::replay(record, &stop)?,
+        None => lasthop_view::watch(Path::new(lasthop_agent::status::FOLDER), arguments.interface.as_deref(), &stop)?,
     }
     Ok(ExitCode::SUCCESS)
 }

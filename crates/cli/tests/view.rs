@@ -231,6 +231,24 @@ fn a_run_is_a_page_with_its_figures_and_ctrl_c_ends_it_with_0() {
     assert_eq!(served.child.wait().expect("it ends").code(), Some(0));
 }
 
+/// Slow clients that never end their request: each read of theirs was given 20 s anew, and 32 of them kept the owner out.
+#[test]
+fn slow_clients_keep_the_owner_out_of_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    run(&out, &[]);
+    let served = Served::of(&[out.to_str().expect("text")]);
+    let mut slow: Vec<_> = (0..40).map(|_| TcpStream::connect(&served.address).expect("it listens")).collect();
+    for _ in 0..3 {
+        slow.iter_mut().for_each(|stream| _ = stream.write_all(b"G"));
+        assert_eq!(served.page("state").0, 200);
+    }
+    // Those that came last are still waited for.
+    let last = slow.last_mut().expect("one of them");
+    last.set_nonblocking(true).expect("a socket");
+    assert_eq!(last.read(&mut [0]).map_err(|error| error.kind()), Err(std::io::ErrorKind::WouldBlock));
+}
+
 #[test]
 fn a_comparison_has_its_differences_and_a_page_for_each_case() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -14,21 +14,23 @@
 mod http;
 
 use crate::{LINE_BYTES_MOST, Result, ViewError};
-use http::{Request, Response};
+use http::{Request, Response, Until};
 use lasthop_agent::watch;
+use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// The most connections at once; more are closed unanswered.
+/// The most connections at once. One more takes the place of the one that has waited longest for its request to be
+/// whole; where none waits, it is closed unanswered.
 const CONNECTIONS_MOST: usize = 32;
-/// How long a browser may take to send its request, or to take what it is sent.
+/// How long a browser may take for its whole request, and then for the whole response; of an agent, for each event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const STYLE: &str = include_str!("../web/view.css");
@@ -66,6 +68,8 @@ struct Server {
     /// The version of the result shown last, and its page.
     made: Mutex<Option<(String, String)>>,
     connections: AtomicUsize,
+    /// Those whose request is not whole, in the order in which they came.
+    asking: Mutex<VecDeque<Arc<TcpStream>>>,
 }
 
 impl Page {
@@ -80,21 +84,23 @@ impl Page {
         let (listener, port) = bound.map_err(|source| ViewError::Port { port, source })?;
         let token = format!("{:032x}", u128::from_ne_bytes(random()?));
         let url = format!("http://127.0.0.1:{port}/{token}/");
-        let server = Server { shown, port, token, made: Mutex::new(None), connections: AtomicUsize::new(0) };
+        let (made, connections, asking) = Default::default();
+        let server = Server { shown, port, token, made, connections, asking };
         server.check()?;
         let server = Arc::new(server);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let server = Arc::clone(&server);
-                if server.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MOST {
-                    thread::spawn(move || {
-                        // A browser that has gone is nobody's trouble.
-                        let _ = server.answer(&stream);
-                        server.connections.fetch_sub(1, Ordering::Relaxed);
-                    });
-                } else {
-                    server.connections.fetch_sub(1, Ordering::Relaxed);
+                if server.connections.load(Ordering::Relaxed) >= CONNECTIONS_MOST && !server.close_the_slowest() {
+                    continue;
                 }
+                server.connections.fetch_add(1, Ordering::Relaxed);
+                let (server, stream) = (Arc::clone(&server), Arc::new(stream));
+                server.asking().push_back(Arc::clone(&stream));
+                thread::spawn(move || {
+                    // A browser that has gone is nobody's trouble.
+                    let _ = server.answer(&stream);
+                    server.connections.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         Ok(Self { url })
@@ -123,26 +129,38 @@ impl Server {
         Ok(())
     }
 
-    fn answer(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let request = match Request::read(stream) {
+    fn asking(&self) -> MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes the connection that has waited longest for its request to be whole. Returns whether there was one.
+    fn close_the_slowest(&self) -> bool {
+        let slowest = self.asking().pop_front();
+        // Its thread ends, and lets it go.
+        slowest.map(|stream| stream.shutdown(Shutdown::Both)).is_some()
+    }
+
+    fn answer(&self, stream: &Arc<TcpStream>) -> io::Result<()> {
+        let request = Request::read(Until::new(stream, PATIENCE));
+        self.asking().retain(|asking| !Arc::ptr_eq(asking, stream));
+        let send = |response: &Response| response.send(Until::new(stream, PATIENCE));
+        let request = match request {
             Ok(request) => request,
-            Err(refused) => return refused.send(stream),
+            Err(refused) => return send(&refused),
         };
         let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         if !hosts.contains(&request.host) || !stream.peer_addr().is_ok_and(|from: SocketAddr| from.ip().is_loopback()) {
-            return Response::text(403, "lasthop view answers at its loopback address alone.\n").send(stream);
+            return send(&Response::text(403, "lasthop view answers at its loopback address alone.\n"));
         }
         let path = request.path.strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
         let Some(path) = path.and_then(|path| path.strip_prefix('/')) else {
             let said = "This address lacks the token that lasthop view has printed, or has another one.\n";
-            return Response::text(404, said).send(stream);
+            return send(&Response::text(404, said));
         };
         if let (Shown::Agent { sockets, interface }, "events") = (&self.shown, path) {
             return relay(stream, sockets, interface.as_deref());
         }
-        self.response(path).send(stream)
+        send(&self.response(path))
     }
 
     fn response(&self, path: &str) -> Response {
@@ -254,12 +272,13 @@ fn connect(sockets: &Path, interface: Option<&str>) -> Result<std::os::unix::net
 }
 
 /// Hands on each line of the agent as an event, until it or the browser has gone. The browser then asks again by itself.
-fn relay(mut stream: &TcpStream, sockets: &Path, interface: Option<&str>) -> io::Result<()> {
-    http::begin_events(stream)?;
+fn relay(stream: &TcpStream, sockets: &Path, interface: Option<&str>) -> io::Result<()> {
+    let each = || Until::new(stream, PATIENCE);
+    http::begin_events(each())?;
     let agent = match connect(sockets, interface) {
         Ok(agent) => agent,
         Err(error) => {
-            return write!(stream, "event: gone\ndata: {}.\n\n", with_causes(&error));
+            return write!(each(), "event: gone\ndata: {}.\n\n", with_causes(&error));
         }
     };
     let mut agent = BufReader::new(agent);
@@ -267,9 +286,9 @@ fn relay(mut stream: &TcpStream, sockets: &Path, interface: Option<&str>) -> io:
         let mut line = String::new();
         let read = agent.by_ref().take(LINE_BYTES_MOST).read_line(&mut line)?;
         if read == 0 {
-            return write!(stream, "event: gone\ndata: The agent has ended, or has disconnected a stalled reader.\n\n");
+            return write!(each(), "event: gone\ndata: The agent has ended, or has disconnected a stalled reader.\n\n");
         }
-        stream.write_all(format!("data: {}\n\n", line.trim_end()).as_bytes())?;
+        each().write_all(format!("data: {}\n\n", line.trim_end()).as_bytes())?;
     }
 }
 

@@ -1,7 +1,8 @@
 //! As much of HTTP/1.1 (RFC 9112) as a page on this machine needs: GET, one request for each connection.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 /// The most bytes of a request.
 const REQUEST_BYTES_MOST: usize = 16 << 10;
@@ -25,12 +26,47 @@ pub(crate) struct Response {
     body: String,
 }
 
+/// A connection until a moment: a client that sends or takes a byte now and then gains no time by it.
+pub(crate) struct Until<'a> {
+    stream: &'a TcpStream,
+    end: Instant,
+}
+
+impl<'a> Until<'a> {
+    pub(crate) fn new(stream: &'a TcpStream, within: Duration) -> Self {
+        Self { stream, end: Instant::now() + within }
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
 impl Request {
     /// Reads the head of a request.
     ///
     /// # Errors
     /// It is none that is answered. The response says why.
-    pub(crate) fn read(mut stream: &TcpStream) -> Result<Self, Response> {
+    pub(crate) fn read(mut stream: impl Read) -> Result<Self, Response> {
         let mut head = Vec::new();
         let mut buffer = [0; 2048];
         while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -83,7 +119,7 @@ impl Response {
         Self { code, kind: "text/plain", body: body.to_owned() }
     }
 
-    pub(crate) fn send(&self, mut stream: &TcpStream) -> io::Result<()> {
+    pub(crate) fn send(&self, mut stream: impl Write) -> io::Result<()> {
         let (code, kind, length) = (self.code, self.kind, self.body.len());
         let reason = match code {
             200 => "OK",
@@ -105,7 +141,7 @@ impl Response {
 }
 
 /// The head of a response that goes on for ever: server-sent events. A browser that lost them asks again after 2 s.
-pub(crate) fn begin_events(mut stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn begin_events(mut stream: impl Write) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n{HEADERS}\r\nretry: 2000\n\n"
     );
