@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!             ┌─ accept ─> reads a request ──> writes the answer ──> waits for the client to close
-//!   poll ─────┤              (8 KiB most)                    any of it for 5 s: closed
-//!             ├─ every 10 s, and if there was a tick: FILE.new, renamed to FILE
+//!   poll ─────┤              (8 KiB most)                    all of it within 5 s, or closed
+//!             ├─ every 10 s, and if there was a tick: a new FILE in its place
 //!             └─ the agent stops: closed, FILE removed
 //! ```
 //!
-//! It waits for nobody: sockets do not block, and at most [`CLIENTS_MOST`] are open. Later clients wait in the kernel's
-//! queue. The agent's loop waits for the thread only when it stops, and then not for long.
+//! It waits for nobody: sockets do not block, and at most [`CLIENTS_MOST`] are open. One more client takes the place of
+//! the one that has been there longest, so that slow ones keep no other out. The agent's loop waits for the thread only
+//! when it stops, and then not for long.
 //!
 //! What it leaves out of HTTP: each connection is for one request, and a request's body is not read.
 
@@ -19,12 +20,13 @@ use crate::log_limit::LogLimit;
 use crate::metrics::{Page, Shown};
 use crate::only_one::OnlyOne;
 use crate::privilege;
+use lasthop_files::{Kind, Whole};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -32,8 +34,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// Clients at once.
-const CLIENTS_MOST: usize = 32;
+/// Clients at once: with 8 KiB each, a MiB.
+const CLIENTS_MOST: usize = 128;
 /// A client's time, from its connection on. Some may be behind the crowded access point.
 const SERVED_WITHIN: Duration = Duration::from_secs(5);
 /// More than any scraper sends.
@@ -148,7 +150,7 @@ impl Teller {
             let milliseconds = next.saturating_duration_since(now).as_millis() + 1; // not before it is time
             PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX)
         });
-        let listener = self.listener.as_ref().filter(|_| self.clients.len() < CLIENTS_MOST);
+        let listener = self.listener.as_ref();
         let listens = listener.is_some();
         let mut polled = vec![PollFd::new(self.stop.as_fd(), PollFlags::POLLIN)];
         polled.extend(self.clients.iter().map(|client| PollFd::new(client.stream.as_fd(), client.waits_for())));
@@ -179,12 +181,20 @@ impl Teller {
 
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
-        while self.clients.len() < CLIENTS_MOST {
+        // No more at once than there is room for: whoever was just accepted is looked at before he goes.
+        for _ in 0..CLIENTS_MOST {
             match listener.accept() {
                 Ok((stream, _)) => {
-                    if stream.set_nonblocking(true).is_ok() {
-                        self.clients.push(Client::new(stream));
+                    let mut client = Client::new(stream);
+                    // Most send their request as soon as they are connected.
+                    if client.stream.set_nonblocking(true).is_err() || !client.go_on(&self.page) {
+                        continue;
                     }
+                    if self.clients.len() == CLIENTS_MOST {
+                        // In the order in which they came.
+                        self.clients.remove(0);
+                    }
+                    self.clients.push(client);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => return thread::sleep(PAUSE),
@@ -334,18 +344,17 @@ impl Textfile {
     }
 }
 
+/// By which it knows a file of its own.
+pub(crate) const METRICS: Kind =
+    Kind { name: "a file of metrics", looked_at: 64, is: |begin| begin.starts_with(b"# HELP lasthop_") };
+
 /// Readers find the old file or the new one. The unit's umask would keep it from them.
 fn replace(path: &Path, text: &str) -> Result<(), Error> {
-    let beside = path.with_extension("prom.new");
-    let _ = fs::remove_file(&beside); // a killed agent's
-    let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(Permissions::from_mode(0o644))?;
-        fs::rename(&beside, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written.doing(format_args!("cannot replace {}", path.display()))
+    let written = || {
+        let whole = Whole::begin(path, Some(&METRICS))?;
+        whole.file().write_all(text.as_bytes())?;
+        whole.file().set_permissions(Permissions::from_mode(0o644))?;
+        whole.put_in_place()
+    };
+    written().doing(format_args!("cannot replace {}", path.display()))
 }

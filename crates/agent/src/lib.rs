@@ -143,12 +143,20 @@ pub fn can_start(config: &Config) -> Result<(), Error> {
     config.socket_group.as_deref().map(status::group_id).transpose()?;
     hearing::Hearing::new(&config.beacon)?;
     kernel_tcp::check_cgroups(config)?;
+    config.policy.rehearse().map_err(|problem| {
+        Error::Refused(format!("policy: \"{}\" fails in a made-up congestion: {problem}", config.policy.policy))
+    })?;
     let record = config.record.as_deref().filter(|path| *path != Path::new("-"));
     if let Some(path) = record {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let place = if path.exists() { path } else { folder };
-        let may = nix::unistd::access(place, nix::unistd::AccessFlags::W_OK);
-        may.doing(format_args!("cannot write the record to {}", path.display()))?;
+        let cannot = || format!("cannot write the record to {}", path.display());
+        lasthop_files::may_append(path, &record::RECORD).doing(cannot())?;
+        nix::unistd::access(place, nix::unistd::AccessFlags::W_OK).doing(cannot())?;
+    }
+    if let Some(path) = config.metrics.textfile.as_deref() {
+        let may = lasthop_files::may_write(path, Some(&exposition::METRICS));
+        may.doing(format_args!("cannot write the metrics to {}", path.display()))?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 use crate::config::Mode;
 pub use crate::gain::Gain;
 use crate::wifi::WifiLink;
+use lasthop_files::Kind;
 use lasthop_lastlink::Source;
 use lasthop_laws::bound::Bound;
 use lasthop_policy::{PolicyName, schema};
@@ -54,6 +55,9 @@ impl Read for Limited {
         Ok(read)
     }
 }
+
+/// By which a record is known, whose last line a killed agent may have left unfinished.
+pub const RECORD: Kind = Kind { name: "a record", looked_at: 64, is: |begin| begin.starts_with(b"{\"event\":") };
 
 /// One line of the record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

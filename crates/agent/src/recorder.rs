@@ -11,13 +11,13 @@ use crate::config::Config;
 use crate::error::{Doing, Result};
 use crate::lines::Lines;
 use crate::log_limit::LogLimit;
-use crate::record::Event;
+use crate::record::{Event, RECORD};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::libc::{ENXIO, O_NONBLOCK};
-use std::fs::{self, File, OpenOptions};
+use nix::libc::ENXIO;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -208,6 +208,7 @@ impl Limited {
     fn set_aside(&self) -> io::Result<()> {
         let mut aside = self.path.clone().into_os_string();
         aside.push(".1");
+        lasthop_files::may_write(Path::new(&aside), Some(&RECORD))?;
         fs::rename(&self.path, aside)
     }
 }
@@ -223,8 +224,8 @@ fn is_named(file: &File, path: &Path) -> bool {
 
 /// The record names every host that this one talks to, so only the owner may read a new file.
 fn append_to(path: &Path) -> io::Result<File> {
-    // Without O_NONBLOCK, opening a FIFO waits for its reader.
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(O_NONBLOCK).open(path)?;
+    // Opened without waiting: a FIFO would wait for its reader.
+    let file = lasthop_files::append(path, &RECORD)?;
     fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
     Ok(file)
 }
@@ -250,6 +251,7 @@ mod tests {
     use super::*;
     use crate::record::State;
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    use std::fs::OpenOptions;
     use std::io::{BufRead, BufReader, PipeWriter};
     use std::os::fd::OwnedFd;
     use std::os::unix::fs::PermissionsExt as _;
@@ -337,6 +339,30 @@ mod tests {
             error,
             format!("cannot write the record to {}: nobody has opened this pipe to read it", fifo.display())
         );
+    }
+
+    /// The reviewers' link, which somebody else had planted: root's agent wrote where it led to.
+    #[test]
+    fn a_record_follows_no_link_and_goes_into_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [link, mine, planted] = ["link", "mine", "planted"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&planted, &link).expect("a link");
+        fs::write(&mine, "# mine\n").expect("a file");
+        for (path, said) in [(&link, "it is a symbolic link"), (&mine, "it is something else")] {
+            let config = Config { record: Some(path.clone()), ..Config::default() };
+            let refused = [Recorder::open(&config).map(drop), crate::can_start(&config)];
+            for error in refused.map(|refused| refused.expect_err(said).in_a_line().to_string()) {
+                assert!(error.contains(said) && error.contains("accepted: "), "{error}");
+            }
+        }
+        assert!(!planted.exists() && fs::read_to_string(&mine).expect("there") == "# mine\n");
+        // Nor is a file of something else in the place of the record that is set aside.
+        let path = folder.path().join("record.jsonl");
+        fs::write(folder.path().join("record.jsonl.1"), "mine").expect("a file");
+        let mut sink = Sink::open(&path, line(&state(1)).len() as u64).expect("a file");
+        sink.write(&line(&state(1))).expect("written");
+        assert!(sink.write(&line(&state(2))).is_err());
+        assert_eq!(fs::read_to_string(folder.path().join("record.jsonl.1")).expect("there"), "mine");
     }
 
     #[test]

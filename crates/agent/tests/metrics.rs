@@ -287,7 +287,7 @@ fn slow_and_many_clients_are_served_or_closed_and_delay_no_tick() {
             .count()
     };
     let before = descriptors();
-    // More than it serves at once say nothing, or half a request, or do not read the answer.
+    // Some say nothing, or half a request, or do not read the answer.
     let open = || TcpStream::connect(address).expect("the kernel's queue has room");
     let mut silent: Vec<_> = (0..20).map(|_| open()).collect();
     let mut half: Vec<_> = (0..20).map(|_| open()).collect();
@@ -338,6 +338,23 @@ fn slow_and_many_clients_are_served_or_closed_and_delay_no_tick() {
     assert!(events.len() as u64 > totals.ticks);
 }
 
+/// 161 clients that say nothing kept everybody else waiting: 32 at a time, for five seconds each.
+#[test]
+fn one_more_client_takes_the_place_of_the_one_that_has_been_there_longest() {
+    let address = free_address();
+    let agent = start(address, fake(Vec::new()));
+    let mut silent: Vec<_> = (0..200).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+    assert!(scrape(address).contains("lasthop_ticks_total"));
+    let mut is_open = |stream: &mut TcpStream| {
+        stream.set_nonblocking(true).expect("a socket");
+        stream.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    let open: Vec<bool> = silent.iter_mut().map(&mut is_open).collect();
+    // The first ones had to go, and most of the others are still waited for.
+    assert!(!open[0] && open.iter().filter(|open| **open).count() > 100, "{open:?}");
+    agent.stop().0.expect("a clean stop");
+}
+
 #[test]
 fn a_port_that_is_taken_and_a_file_that_cannot_be_written_stop_nothing() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -354,12 +371,12 @@ fn the_file_is_whole_readable_by_others_and_gone_with_the_agent() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("lasthop.prom");
     // What a killed agent left.
-    fs::write(&file, "old").expect("written");
-    fs::write(folder.path().join("lasthop.prom.new"), "ol").expect("written");
+    let old = "# HELP lasthop_agent_info Of a killed agent";
+    fs::write(&file, old).expect("written");
     let mut config = config("fixed");
     config.metrics.textfile = Some(file.clone());
     let agent = Running::start(config, fake(vec![sample(7, 100, 100)]));
-    let text = wait_for("a file", || fs::read_to_string(&file).ok().filter(|text| text != "old"));
+    let text = wait_for("a file", || fs::read_to_string(&file).ok().filter(|text| text != old));
     assert!(text.ends_with('\n') && text.contains("# TYPE lasthop_ticks_total counter\n"), "{text}");
     assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{text}");
     assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o644);
@@ -372,6 +389,20 @@ fn the_file_is_whole_readable_by_others_and_gone_with_the_agent() {
     wait_for("the next file", || (modified() > first).then_some(()));
     agent.stop().0.expect("a clean stop");
     assert_eq!(names(folder.path()).len(), 0);
+}
+
+#[test]
+fn a_file_of_something_else_is_not_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine.prom");
+    fs::write(&file, "mine 1\n").expect("written");
+    let mut config = config("fixed");
+    config.metrics.textfile = Some(file.clone());
+    assert!(lasthop_agent::can_start(&config).expect_err("it is somebody's").to_string().contains("mine.prom"));
+    let agent = Running::start(config, fake(vec![sample(7, 100, 100)]));
+    agent.wait_for_tick("a bound", |tick| tick.flows[0].bound.is_some());
+    agent.stop().0.expect("a clean stop");
+    assert_eq!(fs::read_to_string(&file).expect("there"), "mine 1\n");
 }
 
 #[test]

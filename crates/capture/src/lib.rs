@@ -54,6 +54,16 @@ pub enum Side {
     Out,
 }
 
+/// Whether a file that begins so is a capture of lasthop. It looks at [`BEGINNING`] bytes.
+pub fn is_capture(begin: &[u8]) -> bool {
+    let mut section = Vec::new();
+    blocks::section(&mut section);
+    begin.starts_with(&section)
+}
+
+/// More bytes than the header of a capture has.
+pub const BEGINNING: u64 = 64;
+
 impl Capture {
     /// Begins a capture of at most `snaplen` bytes of each packet. `hosts`: the hosts' names. `has_air`: the network has
     /// an access point with Wi-Fi.

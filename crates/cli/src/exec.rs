@@ -117,8 +117,14 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let live = out.as_ref().and_then(|out| out.live(1));
     let live_run = live_run(live.as_ref(), &scenario.name, &scenario, HostsKind::Kernel, false);
     let on_sample = on_sample(live_run.as_ref());
-    let outcome = executed(&scenario, &guest, &signals.stop, on_sample.as_deref(), capture.as_ref())?;
-    let captured = arguments.capture.finish(capture);
+    let outcome = executed(
+        &scenario,
+        &guest,
+        &signals.stop,
+        on_sample.as_deref(),
+        capture.as_ref().map(|captured| &captured.capture),
+    )?;
+    let captured = arguments.capture.finish(capture, outcome.is_some());
     let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
     let outcome = outcome.ok_or_else(nothing)?;
     let (result, series) = (outcome.result, outcome.series);

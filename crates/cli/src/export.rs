@@ -3,12 +3,12 @@
 use crate::{say, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use lasthop_files::{Kind, Whole};
 use lasthop_report::export::{Table, Written};
 use lasthop_report::{COMPARISON_FILE, RESULT_FILE, ReportError, export, series_file};
 use lasthop_scenario::{ResultFile as _, RunResult, Series};
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -52,9 +52,16 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode> {
             };
             fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
             refuse_to_mix(folder)?;
-            let write = |table: &Table| Whole::new(folder.join(table.name), table.text.as_bytes());
+            let write = |table: &Table| {
+                let path = folder.join(table.name);
+                let whole = Whole::begin(&path, None).with_context(|| cannot(&path))?;
+                whole.file().write_all(table.text.as_bytes()).with_context(|| cannot(&path))?;
+                Ok((path, whole))
+            };
             let whole: Vec<_> = tables.iter().map(write).collect::<Result<_>>()?;
-            whole.into_iter().try_for_each(Whole::put_in_place)?;
+            for (path, whole) in whole {
+                whole.put_in_place().with_context(|| cannot(&path))?;
+            }
             return Ok(ExitCode::SUCCESS);
         }
         Format::Flent => json(export::flent(&result, &series, flows)?)?,
@@ -113,36 +120,14 @@ fn refuse_result(folder: &Path, accepted: &str) -> Result<()> {
     Ok(())
 }
 
+/// By which `--out` knows an export of its own.
+const EXPORT: Kind = Kind { name: "an export", looked_at: 64 << 20, is: export::is_export };
+
 /// Writes all of it or nothing: an older file stays until the new one is whole.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     refuse_result(folder, "a file")?;
-    Whole::new(path.to_owned(), bytes)?.put_in_place()
-}
-
-/// A file that is written, and not yet in its place.
-struct Whole {
-    file: tempfile::NamedTempFile,
-    path: PathBuf,
-}
-
-impl Whole {
-    fn new(path: PathBuf, bytes: &[u8]) -> Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let written = || -> io::Result<_> {
-            // As of any new file, less what the umask takes.
-            let permissions = fs::Permissions::from_mode(0o666);
-            let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
-            file.write_all(bytes)?;
-            Ok(file)
-        };
-        let file = written().with_context(|| cannot(&path))?;
-        Ok(Self { file, path })
-    }
-
-    fn put_in_place(self) -> Result<()> {
-        self.file.persist(&self.path).map(drop).map_err(|error| error.error).with_context(|| cannot(&self.path))
-    }
+    lasthop_files::write(path, Some(&EXPORT), bytes).with_context(|| cannot(path))
 }
 
 fn cannot(path: &Path) -> String {

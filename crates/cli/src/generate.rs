@@ -4,6 +4,7 @@ use crate::{Arguments, say};
 use anyhow::{Context as _, Result};
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
+use lasthop_files::Kind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,9 +17,16 @@ pub(crate) struct CompletionsArguments {
 
 #[derive(Args)]
 pub(crate) struct ManArguments {
-    /// The folder for the pages, which is made; files of the same names are replaced
+    /// The folder for the pages, which is made; its own pages of the same names are replaced
     folder: PathBuf,
 }
+
+/// By which `lasthop man` knows a page of its own.
+const PAGE: Kind = Kind {
+    name: "a man page",
+    looked_at: 512,
+    is: |begin| String::from_utf8_lossy(begin).lines().any(|line| line.starts_with(".TH lasthop")),
+};
 
 /// `lasthop completions`.
 pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<ExitCode> {
@@ -33,6 +41,12 @@ pub(crate) fn man(arguments: &ManArguments) -> Result<ExitCode> {
     let folder = &arguments.folder;
     let cannot = || format!("cannot write man pages into {}", folder.display());
     std::fs::create_dir_all(folder).with_context(cannot)?;
-    clap_mangen::generate_to(Arguments::command(), folder).with_context(cannot)?;
+    let pages = tempfile::tempdir().with_context(cannot)?;
+    clap_mangen::generate_to(Arguments::command(), pages.path()).with_context(cannot)?;
+    for page in std::fs::read_dir(pages.path()).with_context(cannot)? {
+        let page = page.with_context(cannot)?;
+        let text = std::fs::read(page.path()).with_context(cannot)?;
+        lasthop_files::write(&folder.join(page.file_name()), Some(&PAGE), &text).with_context(cannot)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

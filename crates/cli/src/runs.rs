@@ -10,6 +10,7 @@ use crate::{FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use lasthop_capture::Capture;
+use lasthop_files::Whole;
 use lasthop_network::{AccessConfig, Topology};
 use lasthop_report::{Live, LiveRun};
 use lasthop_scenario::{
@@ -17,7 +18,6 @@ use lasthop_scenario::{
     Vary, short_warmups,
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
-use std::fs::File;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,21 +61,38 @@ pub(crate) struct CaptureArguments {
     snaplen: u32,
 }
 
+/// By which `--pcap` knows a capture of its own.
+const CAPTURE: lasthop_files::Kind =
+    lasthop_files::Kind { name: "a capture", looked_at: lasthop_capture::BEGINNING, is: lasthop_capture::is_capture };
+
+/// A capture, and the file that it grows in.
+pub(crate) struct Captured {
+    pub(crate) capture: Mutex<Capture>,
+    file: Whole,
+}
+
 impl CaptureArguments {
     /// Begins the capture, if there is to be one.
-    pub(crate) fn begin(&self, scenario: &Scenario) -> Result<Option<Mutex<Capture>>> {
+    pub(crate) fn begin(&self, scenario: &Scenario) -> Result<Option<Captured>> {
         let Some(path) = &self.pcap else { return Ok(None) };
-        let file = File::create(path).with_context(|| format!("cannot write the capture {}", path.display()))?;
+        let cannot = || format!("cannot write the capture {}", path.display());
+        let file = Whole::begin(path, Some(&CAPTURE)).with_context(cannot)?;
         let has_air =
             matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-        Ok(Some(Mutex::new(Capture::new(Box::new(file), self.snaplen, &scenario.host_names(), has_air))))
+        let sink = file.file().try_clone().with_context(cannot)?;
+        let capture = Mutex::new(Capture::new(Box::new(sink), self.snaplen, &scenario.host_names(), has_air));
+        Ok(Some(Captured { capture, file }))
     }
 
-    /// Writes what is left of the capture.
-    pub(crate) fn finish(&self, capture: Option<Mutex<Capture>>) -> Result<()> {
-        let (Some(path), Some(capture)) = (&self.pcap, capture) else { return Ok(()) };
+    /// Writes what is left of the capture, and puts it in its place. That of an interrupted run replaces none. Returns
+    /// whether it is kept.
+    pub(crate) fn finish(&self, captured: Option<Captured>, is_whole: bool) -> Result<bool> {
+        let (Some(path), Some(Captured { capture, file })) = (&self.pcap, captured) else { return Ok(false) };
+        let ended = capture.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
+        let keeps = is_whole || !file.replaces();
         let cannot = || format!("cannot write the capture {}: it ends too early; the result is whole", path.display());
-        capture.into_inner().unwrap_or_else(PoisonError::into_inner).finish().with_context(cannot)
+        let put = if keeps { file.put_in_place() } else { Ok(()) };
+        ended.and(put).map(|()| keeps).with_context(cannot)
     }
 }
 
@@ -198,10 +215,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let capture = arguments.capture.begin(&scenario)?;
     let live = out.as_ref().and_then(|out| out.live(1));
     let live_run = live_run(live.as_ref(), &scenario.name, &scenario, common.hosts.hosts_kind(), true);
-    let kept = Kept { live: live_run.as_ref(), capture: capture.as_ref(), records: arguments.records.as_deref() };
+    let of_run = capture.as_ref().map(|captured| &captured.capture);
+    let kept = Kept { live: live_run.as_ref(), capture: of_run, records: arguments.records.as_deref() };
     let outcome = one_run(common, &scenario, &stop, &progress, &kept)?;
-    let captured = arguments.capture.finish(capture);
-    let nothing = || match pcap {
+    let captured = arguments.capture.finish(capture, outcome.is_some());
+    let nothing = || match pcap.filter(|_| captured.as_ref().is_ok_and(|is_kept| *is_kept)) {
         Some(path) => Interrupted(format!("only {} was kept, which ends there", path.display())),
         None => Interrupted("nothing was kept, and nothing is left behind".to_owned()),
     };

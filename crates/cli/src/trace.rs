@@ -53,7 +53,7 @@ struct FromArguments {
     /// Take the table [access] of this scenario, instead of what the records tell of the access point
     #[arg(long, value_name = "SCENARIO")]
     like: Option<PathBuf>,
-    /// Write the scenario into this file, which must not be there, instead of to standard output
+    /// Write the scenario into this file, which must be new or empty, instead of to standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -71,8 +71,7 @@ pub(crate) fn run(arguments: &TraceArguments) -> Result<ExitCode> {
         None => say(&text)?,
         Some(path) => {
             let cannot = || format!("cannot write {}", path.display());
-            let mut file = std::fs::File::create_new(path).with_context(cannot)?;
-            std::io::Write::write_all(&mut file, text.as_bytes()).with_context(cannot)?;
+            lasthop_files::write(path, None, text.as_bytes()).with_context(cannot)?;
             let (hosts, seconds) = (scenario.expanded_hosts().len(), scenario.duration.as_secs_f64());
             tell(format_args!("{}: {hosts} hosts, {seconds} s; its comments say what is assumed", path.display()));
         }

@@ -622,10 +622,44 @@ fn a_capture_that_cannot_be_written_is_named_and_costs_no_result() {
     let short = ["--set", "duration_s=3", "--set", "warmup_s=0", "--json", "--pcap"];
     let run = |file: &str| lasthop(&[&["run", &scenario("ten-uploads.toml")][..], &short, &[file]].concat());
     refused(&run("/nowhere/run.pcapng"), &["cannot write the capture /nowhere/run.pcapng"]);
-    let full = run("/dev/full");
+    // A limit of 4 KiB for each file stands for a full disk.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.pcapng");
+    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    let ten = scenario("ten-uploads.toml");
+    let arguments = [&["run", &ten][..], &short].concat();
+    let mut full = Command::new("sh");
+    full.args(["-c", limited, env!("CARGO_BIN_EXE_lasthop")]).args(arguments).arg(&file);
+    let full = full.output().expect("a shell");
     let said = String::from_utf8_lossy(&full.stderr);
     assert_eq!(full.status.code(), Some(2), "{said}");
-    assert!(said.contains("cannot write the capture /dev/full") && said.contains("No space left"), "{said}");
+    assert!(said.contains("cannot write the capture") && said.contains("File too large"), "{said}");
     let result = lasthop_scenario::RunResult::from_json(&String::from_utf8_lossy(&full.stdout)).expect("a result");
     assert_eq!(result.flows.len(), 10);
+}
+
+/// The reviewers' `--pcap mine.toml`, and a pipe that nobody reads.
+#[test]
+fn a_capture_replaces_a_capture_and_nothing_else_and_waits_for_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let short = ["--set", "duration_s=3", "--set", "warmup_s=0", "--json", "--pcap"];
+    let run = |file: &str| lasthop(&[&["run", &scenario("ten-uploads.toml")][..], &short, &[file]].concat());
+    std::fs::write(path("mine.toml"), "duration_s = 3\n").expect("a file");
+    nix::unistd::mkfifo(path("pipe").as_str(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    std::os::unix::fs::symlink(path("mine.toml"), path("link")).expect("a link");
+    for (name, said) in [
+        ("mine.toml", "it is something else, which lasthop does not replace"),
+        ("pipe", "it is a pipe or a device"),
+        ("link", "it is a symbolic link"),
+    ] {
+        refused(&run(&path(name)), &[&path(name), said, "accepted: "]);
+    }
+    assert_eq!(std::fs::read_to_string(path("mine.toml")).expect("there"), "duration_s = 3\n");
+    let written = ["", "again"].map(|_| {
+        let output = run(&path("run.pcapng"));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::read(path("run.pcapng")).expect("a capture")
+    });
+    assert!(written[0].len() > 1000 && written[0] == written[1]);
 }

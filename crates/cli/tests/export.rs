@@ -82,12 +82,19 @@ fn no_file_of_a_result_or_of_another_run_is_lost() {
     fs::create_dir(path("other")).expect("a folder");
     fs::write(path("other/datagrams.csv"), "of another run").expect("a file");
     fs::remove_file(path("out/datagrams.parquet")).expect("the datagrams");
+    fs::write(path("mine.json"), "{ \"mine\": 1 }").expect("a file");
+    fs::write(path("mine.flent.gz"), [0x1f, 0x8b, 8]).expect("a file");
+    nix::unistd::mkfifo(path("pipe").as_str(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
     for (format, to, said) in [
         ("iperf3", "out/result.json", "has a result"),
         ("flent", "out/new.flent", "has a result"),
         ("csv", "out", "has a result"),
         ("csv", "other", "there is a datagrams.csv already"),
         ("iperf3", "nowhere/file.json", "what was there is as before"),
+        ("iperf3", "mine.json", "it is something else, which lasthop does not replace"),
+        ("flent", "mine.flent.gz", "it is something else, which lasthop does not replace"),
+        ("flent", "pipe", "it is a pipe or a device"),
+        ("csv", "mine.json", "mine.json"),
     ] {
         let output = lasthop(&["export", &out, "--format", format, "--out", &path(to)]);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -95,6 +102,16 @@ fn no_file_of_a_result_or_of_another_run_is_lost() {
     }
     assert_eq!(fs::read(path("out/result.json")).expect("a result"), before);
     assert_eq!(fs::read_dir(path("other")).expect("a folder").count(), 1);
+
+    assert_eq!(fs::read_to_string(path("mine.json")).expect("there"), "{ \"mine\": 1 }");
+    // Its own are replaced, compressed or not.
+    for (format, to) in [("iperf3", "a.json"), ("flent", "a.flent"), ("flent", "a.flent.gz")] {
+        let written = ["", "again"].map(|_| {
+            done(&lasthop(&["export", &out, "--format", format, "--out", &path(to)]));
+            fs::read(path(to)).expect("an export")
+        });
+        assert_eq!(written[0], written[1]);
+    }
 
     fs::remove_file(path("out/series.parquet")).expect("the series");
     let output = lasthop(&["export", &out, "--format", "iperf3", "--out", &path("file.json")]);

@@ -13,6 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("peers", &["units"]),
     ("policy", &["keys", "laws", "peers", "units"]),
     ("external", &["policy"]),
+    ("files", &[]),
     ("lastlink", &["laws", "units"]),
     ("network", &["units"]),
     ("tcp", &["laws", "units"]),
@@ -28,19 +29,25 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("study", &["keys", "measure", "network", "scenario", "units"]),
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
-    ("agent", &["external", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
+    ("agent", &["external", "files", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
     (
         "python",
         &["external", "laws", "measure", "own", "policy", "report", "scenario", "sim", "study", "units", "version"],
     ),
-    ("lab", &["agent", "capture", "kernel", "laws", "measure", "network", "policy", "scenario", "traffic", "units"]),
+    (
+        "lab",
+        &[
+            "agent", "capture", "files", "kernel", "laws", "measure", "network", "policy", "scenario", "traffic",
+            "units",
+        ],
+    ),
     ("version", &["scenario"]),
     ("view", &["agent", "report"]),
     (
         "cli",
         &[
-            "agent", "capture", "external", "kernel", "keys", "lab", "laws", "measure", "network", "own", "policy",
-            "report", "scenario", "sim", "study", "units", "version", "view",
+            "agent", "capture", "external", "files", "kernel", "keys", "lab", "laws", "measure", "network", "own",
+            "policy", "report", "scenario", "sim", "study", "units", "version", "view",
         ],
     ),
 ];
@@ -324,4 +331,49 @@ fn the_table_of_rooms_in_architecture_md_is_the_rule() {
         };
         assert_eq!(cell, said, "ARCHITECTURE.md on what {room} may import");
     }
+}
+
+/// The sources that write files otherwise than by the room `files`, and where: no user names these files.
+const OTHER_WRITERS: &[(&str, &str)] = &[
+    ("agent/src/only_one.rs", "locks in /run/lasthop, which only root may write"),
+    ("agent/src/recorder.rs", "sets its own full record aside"),
+    ("agent/src/soak.rs", "a test"),
+    ("cli/src/built_in.rs", "a folder of this process"),
+    ("cli/src/key.rs", "makes a new file, for its owner alone, and replaces none"),
+    ("cli/src/laws/build.rs", "the verifier's log, beside the products"),
+    ("cli/src/out_folder.rs", "keeps a list of its files with their digests"),
+    ("cli/src/study/tests.rs", "tests"),
+    ("files/src/lib.rs", "the room"),
+    ("kernel/src/laws/pins.rs", "pins in /sys/fs/bpf"),
+    ("lab/src/guest/inside.rs", "a folder of this process"),
+    ("lab/src/internet.rs", "/proc"),
+    ("lab/src/leftovers.rs", "/proc, and a folder of root"),
+    ("lab/src/namespace.rs", "/proc"),
+    ("lab/src/tcp_switches.rs", "/proc"),
+    ("lab/src/tun.rs", "/dev/net/tun"),
+    ("own/src/lib.rs", "the cache of compiled laws"),
+    ("report/src/lib.rs", "the new folder of a result"),
+    ("report/src/live.rs", "a new folder in that of a result"),
+    ("report/src/series_file.rs", "the new folder of a result"),
+];
+
+#[test]
+fn files_that_a_user_names_are_written_by_one_room() {
+    let crates = root().join("crates");
+    let rooms = std::fs::read_dir(&crates).expect("the crates").flatten().map(|room| room.path().join("src"));
+    let mut writers = Vec::new();
+    for file in
+        rooms.flat_map(|sources| files_below(&sources)).filter(|file| file.extension().is_some_and(|of| of == "rs"))
+    {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let calls = ["File::create", "fs::write(", "OpenOptions::new", "fs::copy(", "fs::rename("];
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        if code.into_iter().any(|line| calls.iter().any(|call| line.contains(call))) {
+            writers.push(file.strip_prefix(&crates).expect("a crate").display().to_string());
+        }
+    }
+    writers.sort();
+    let known: Vec<_> = OTHER_WRITERS.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(writers, known, "write by lasthop_files, or say here where else");
 }

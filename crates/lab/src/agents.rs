@@ -9,7 +9,8 @@ use crate::error::{Doing, Error, Result};
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::tun::INTERFACE;
-use lasthop_agent::record::{Beacons, Event, ProgramTotals, Tick};
+use lasthop_agent::record::{Beacons, Event, ProgramTotals, RECORD, Tick};
+use lasthop_files::Whole;
 use lasthop_laws::bound::Bound;
 use lasthop_measure::Interval;
 use lasthop_policy::PolicyName;
@@ -79,17 +80,28 @@ pub(crate) struct AgentReport {
 }
 
 /// A file that keeps what an agent records.
-struct Record(BufWriter<File>);
+struct Record {
+    lines: BufWriter<File>,
+    file: Whole,
+}
 
 impl Record {
     fn create(folder: &Path, host: &str) -> Result<Self> {
         let path = folder.join(format!("{host}.jsonl"));
         let cannot = format!("cannot write the record {}", path.display());
-        File::create(path).map(|file| Self(BufWriter::new(file))).doing(cannot)
+        let begun = Whole::begin(&path, Some(&RECORD));
+        let record = begun.and_then(|file| Ok(Self { lines: BufWriter::new(file.file().try_clone()?), file }));
+        record.doing(cannot)
     }
 
     fn write(&mut self, line: &str) -> std::io::Result<()> {
-        writeln!(self.0, "{line}")
+        writeln!(self.lines, "{line}")
+    }
+
+    /// The agent has ended.
+    fn finish(mut self) -> std::io::Result<()> {
+        self.lines.flush()?;
+        self.file.put_in_place()
     }
 }
 
@@ -183,7 +195,9 @@ impl Running {
                 }
             }
             // Written before the channel closes, at which the run is over.
-            drop(record);
+            if let Some(Err(error)) = record.map(Record::finish) {
+                warn!("the agent's record is not kept: {error}");
+            }
             drop(send);
         });
         let policy = host.kind.policy.policy;

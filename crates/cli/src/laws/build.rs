@@ -3,6 +3,7 @@
 use crate::say;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use lasthop_files::Kind;
 use lasthop_kernel::laws::{Loaded, Name, Options};
 use lasthop_laws::own::SOURCES;
 use lasthop_laws::{LawName, Parameter, Parameters};
@@ -73,24 +74,43 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// By which it knows a compiled law.
+const OBJECT: Kind = Kind { name: "a compiled law", looked_at: 4, is: |begin| begin.starts_with(b"\x7fELF") };
+
 /// Copies what was made.
 fn keep(products: &Path, out: &Path) -> Result<()> {
     let reading = || format!("reading {}", products.display());
     std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
     for file in std::fs::read_dir(products).with_context(reading)? {
         let file = file.with_context(reading)?;
-        let to = out.join(file.file_name());
-        std::fs::copy(file.path(), &to).with_context(|| format!("writing {}", to.display()))?;
+        // What the verifier said of a law that it refused is no product.
+        let object = std::fs::read(file.path()).with_context(reading)?;
+        if (OBJECT.is)(&object) {
+            let to = out.join(file.file_name());
+            let written = lasthop_files::write(&to, Some(&OBJECT), &object);
+            written.with_context(|| format!("writing {}", to.display()))?;
+        }
     }
     Ok(())
+}
+
+/// By which it knows a header that it has written before: by its first lines.
+const HEADER: Kind = Kind { name: "a header", looked_at: 4096, is: is_header };
+
+fn is_header(begin: &[u8]) -> bool {
+    let headers = SOURCES.iter().filter(|(name, _)| name.ends_with(".h"));
+    let first = |text: &'static str| text.split_inclusive('\n').take(4).map(str::len).sum::<usize>();
+    headers.into_iter().any(|(_, text)| begin.starts_with(&text.as_bytes()[..first(text)]))
 }
 
 /// `lasthop laws headers`.
 pub(super) fn headers(folder: &Path) -> Result<()> {
     for (name, text) in SOURCES.iter().filter(|(name, _)| name.ends_with(".h")) {
         let path = folder.join(name);
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
-        written.with_context(|| format!("writing {}", path.display()))?;
+        let write = || lasthop_files::write(&path, Some(&HEADER), text.as_bytes());
+        std::fs::create_dir_all(folder)
+            .and_then(|()| write())
+            .with_context(|| format!("writing {}", path.display()))?;
     }
     say(&folder.join("law.h").display().to_string())
 }

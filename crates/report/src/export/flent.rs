@@ -19,7 +19,7 @@ use lasthop_measure::mean;
 use lasthop_scenario::{Direction, FlowResult, FlowSample, RunResult, Series};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 
 /// `FILEFORMAT_VERSION`.
 const VERSION: u32 = 4;
@@ -220,4 +220,14 @@ pub fn gzip(text: &str) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text.as_bytes())?;
     encoder.finish()
+}
+
+/// Whether this is the whole text of an export to one file, as [`flent`] and [`iperf3`](super::iperf3) write it.
+pub fn is_export(bytes: &[u8]) -> bool {
+    const MARK: &[u8] = b"\"lasthop";
+    let mut text = Vec::new();
+    // What is compressed may be a thousand times as long.
+    let read = flate2::read::GzDecoder::new(bytes).take(256 << 20).read_to_end(&mut text);
+    let text = if read.is_ok() { &text } else { bytes };
+    text.starts_with(b"{") && text.windows(MARK.len()).any(|part| part == MARK)
 }

@@ -11,7 +11,7 @@ mod flent;
 mod iperf3;
 
 pub use csv::{TABLES, Table, tables};
-pub use flent::{flent, gzip};
+pub use flent::{flent, gzip, is_export};
 pub use iperf3::iperf3;
 
 use lasthop_scenario::{FlowResult, RunResult};
