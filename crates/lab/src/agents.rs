@@ -26,6 +26,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -83,14 +84,18 @@ pub(crate) struct AgentReport {
 struct Record {
     lines: BufWriter<File>,
     file: Whole,
+    /// Whether the run came to its end: one that was interrupted replaces no earlier record.
+    is_whole: Arc<AtomicBool>,
 }
 
 impl Record {
-    fn create(folder: &Path, host: &str) -> Result<Self> {
+    fn create(folder: &Path, host: &str, is_whole: &Arc<AtomicBool>) -> Result<Self> {
         let path = folder.join(format!("{host}.jsonl"));
         let cannot = format!("cannot write the record {}", path.display());
         let begun = Whole::begin(&path, Some(&RECORD));
-        let record = begun.and_then(|file| Ok(Self { lines: BufWriter::new(file.file().try_clone()?), file }));
+        let is_whole = Arc::clone(is_whole);
+        let record =
+            begun.and_then(|file| Ok(Self { lines: BufWriter::new(file.file().try_clone()?), file, is_whole }));
         record.doing(cannot)
     }
 
@@ -101,13 +106,15 @@ impl Record {
     /// The agent has ended.
     fn finish(mut self) -> std::io::Result<()> {
         self.lines.flush()?;
-        self.file.put_in_place()
+        let keeps = self.is_whole.load(Ordering::Relaxed) || !self.file.replaces();
+        if keeps { self.file.put_in_place() } else { Ok(()) }
     }
 }
 
 /// All agents of a run.
 pub(crate) struct Agents {
     agents: Vec<Running>,
+    is_whole: Arc<AtomicBool>,
 }
 
 struct Running {
@@ -139,8 +146,10 @@ impl Agents {
         let with_agent = hosts.iter().zip(namespaces).filter(|(host, _)| has_agent(host));
         let mut agents: Vec<Running> = Vec::new();
         let mut ready = 0;
+        let is_whole = Arc::default();
         for (host, namespace) in with_agent {
-            let record = records.map(|folder| Record::create(folder, &names[usize::from(host.index)])).transpose()?;
+            let record = |folder| Record::create(folder, &names[usize::from(host.index)], &is_whole);
+            let record = records.map(record).transpose()?;
             agents.push(Running::spawn(scenario, host, namespace, record)?);
             while agents.len() - ready >= AT_ONCE {
                 if !agents[ready].wait_until_ready(stop)? {
@@ -154,11 +163,12 @@ impl Agents {
                 return Ok(None);
             }
         }
-        Ok(Some(Self { agents }))
+        Ok(Some(Self { agents, is_whole }))
     }
 
-    /// Stops the agents properly and reads their records.
-    pub(crate) fn stop(self, clock: Clock) -> Vec<AgentReport> {
+    /// Stops the agents properly and reads their records. `is_whole`: the run has come to its end.
+    pub(crate) fn stop(self, clock: Clock, is_whole: bool) -> Vec<AgentReport> {
+        self.is_whole.store(is_whole, Ordering::Relaxed);
         for agent in &self.agents {
             let _ = kill(Pid::from_raw(agent.process.0.id() as i32), Signal::SIGTERM);
         }

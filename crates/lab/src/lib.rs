@@ -238,7 +238,7 @@ fn run_in_steps(
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, running.as_mut(), &over));
         (joined(medium), joined(traffic), joined(valves), joined(queues), watched)
     });
-    let agents = agents.stop(clock);
+    let agents = agents.stop(clock, !options.stop.load(Ordering::Relaxed));
     let Watched { device_drops, links, ended } = watched?;
     let ended = ended.map(|(at, code)| (at, running.take().expect("it has ended").end(code)));
     drop(outside);

@@ -160,6 +160,7 @@ fn observed(id: u64, seen: Seen, acked: u64, received: u64) -> FlowObservation {
         receive_rtt,
         min_receive_rtt,
         receiving,
+        ..FlowObservation::default()
     }
 }
 
@@ -213,9 +214,10 @@ proptest! {
                     acked += u64::from(seen.acked_bytes);
                     received += u64::from(seen.received_bytes);
                     let idle = Seen { flags: [false; 3], ..*seen };
-                    let flows = [observed(1, *seen, acked, received), observed(2, idle, 0, 0)];
+                    let alone = FlowObservation { left_alone: true, ..observed(3, *seen, acked, received) };
+                    let flows = [observed(1, *seen, acked, received), observed(2, idle, 0, 0), alone];
                     let decision = policy.on_tick(&Observation { now, flows: &flows, peers: &neighbourhood(reports, now) });
-                    prop_assert_eq!(decision.flows.len(), 2);
+                    prop_assert_eq!(decision.flows.len(), 3);
                     for bound in decision.flows.iter().filter_map(|flow| flow.bound).chain(decision.new_flows) {
                         let least = settings.minimum_segments;
                         prop_assert!(bound.max_segments == 0 || (least.max(bound.min_segments)..).contains(&bound.max_segments), "{bound}");

@@ -5,7 +5,7 @@ mod common;
 
 use common::{load, run};
 use lasthop_scenario::{Build, ResultFile as _, RunResult, Series};
-use lasthop_sim::{Options, SimError};
+use lasthop_sim::Options;
 use lasthop_units::Rate;
 use std::sync::atomic::AtomicBool;
 
