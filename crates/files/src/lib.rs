@@ -242,12 +242,7 @@ mod tests {
         let [link, pipe, target] = ["link", "pipe", "target"].map(|name| folder.path().join(name));
         symlink(&target, &link).expect("a link");
         mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe");
-        for (path, said) in [
-            (&*link, "a symbolic link"),
-            (&pipe, "a pipe or a device"),
-            (Path::new("/dev/null"), "a pipe or a device"),
-            (folder.path(), "a folder"),
-        ] {
+        for (path, said) in [(&*link, "a symbolic link"), (&pipe, "a pipe or a device"), (folder.path(), "a folder")] {
             let error = write(path, Some(&LIST), b"list: 2").expect_err(said).to_string();
             assert!(error.contains(said) && error.contains("accepted: "), "{error}");
         }

@@ -4,6 +4,7 @@ use crate::document::{Document, Scope};
 use crate::key_path::Path;
 use crate::overrides::Override;
 use crate::section::{Key, Of, Section, When};
+use std::collections::HashMap;
 use std::fmt;
 use toml::{Table, Value};
 
@@ -51,10 +52,10 @@ enum Effect {
 /// ([`Key::may_wait`]).
 pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a [Given]>) -> Vec<IneffectiveKey> {
     let mut keys: Vec<(&Given, bool)> = Vec::new();
+    let mut places = HashMap::new();
     for given in runs.into_iter().flatten() {
-        let known =
-            keys.iter_mut().find(|(known, _)| known.on_command_line == given.on_command_line && known.key == given.key);
-        match (known, &given.effect) {
+        let place = *places.entry((given.on_command_line, &given.key)).or_insert(keys.len());
+        match (keys.get_mut(place), &given.effect) {
             (None, effect) => keys.push((given, matches!(effect, Effect::Some))),
             (Some((_, effective)), Effect::Some) => *effective = true,
             (Some((known, _)), Effect::None { .. }) if known.effect == Effect::Default => *known = given,

@@ -199,7 +199,7 @@ mod tests {
     fn queues_of_each_station_count() {
         let fifo = scenario(&["hosts.0.count=250"]).memory(false).running;
         let mac80211 = scenario(&["hosts.0.count=250", "access.queue=mac80211"]).memory(false).running;
-        assert_eq!(mac80211 - fifo, 30e6);
+        assert!((mac80211 - fifo - 30e6).abs() < 1.0, "{mac80211} and {fifo}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn ten_times_as_many_blocks_cost_ten_times_as_much() {
 #[test]
 fn more_blocks_than_the_most_are_refused_with_that_number() {
     for (text, said) in [
-        (changes(25_000), "many.toml:4: changes: there are 25000, which is too many; accepted: at most 20000 blocks"),
+        (changes(25_000), "many.toml:3: changes: there are 25000, which is too many; accepted: at most 20000 blocks"),
         (hosts(40_000), "many.toml:2: hosts: there are 40000, which is too many; accepted: at most 1000 blocks"),
     ] {
         let error = Scenario::from_toml("many.toml", &text, &[]).expect_err("too many").to_string();
