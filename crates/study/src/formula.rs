@@ -209,7 +209,7 @@ fn parts(text: &str) -> usize {
             Some(end) if letter == end && before != '\\' => quote = None,
             Some(_) => {}
             None if matches!(letter, '"' | '\'') => quote = Some(letter),
-            None => parts += usize::from(!letter.is_whitespace() && !(in_word(letter) && in_word(before))),
+            None => parts += usize::from(!(letter.is_whitespace() || in_word(letter) && in_word(before))),
         }
         before = letter;
     }
