@@ -4,7 +4,8 @@
 - `bars`: one measure of each case of a comparison, with its interval.
 - `lines`: one measure over a varied key or an axis of a study, with its interval.
 
-Each returns the figure; `figure.savefig("x.png")` writes it. Laws and policies have the same colour in every figure.
+Each returns the figure; `figure.savefig("x.pdf")` writes it. Laws and policies have the same colour and marker in every
+figure, and what has nearly the same lightness differs in marker and dashes: in grey too. Below is how many seeds there are.
 """
 
 from __future__ import annotations
@@ -39,7 +40,22 @@ QUANTITIES = {
 }
 """What `run` can draw, with its label."""
 
-_MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "down": "v", "ring": "o", "frame": "s"}
+# Of matplotlib, and whether it is filled.
+_MARKERS = {
+    "circle": ("o", True),
+    "square": ("s", True),
+    "triangle": ("^", True),
+    "diamond": ("D", True),
+    "down": ("v", True),
+    "ring": ("o", False),
+    "frame": ("s", False),
+    "cross": ("X", True),
+    "plus": ("P", True),
+    "open-triangle": ("^", False),
+    "open-diamond": ("D", False),
+}
+# The most levels of a varied key that each get a tick.
+_MOST_TICKS = 12
 # Goodput of one sample is a matter of few packets.
 _MEAN_OVER_S = 1.0
 
@@ -85,7 +101,7 @@ def run(
             panel.axvspan(0, result.warmup_s, color=theme["shade"], linewidth=0)
         shown = set()
         for flow, of_flow in sorted(rows.items()):
-            label, colour, _ = looks[flow]
+            label, colour, _, dashes = looks[flow]
             times = [series["t_s"][row] for row in of_flow]
             values = [series[quantity][row] for row in of_flow]
             if quantity == "goodput_mbps":
@@ -93,11 +109,11 @@ def run(
             name = None if label in shown else label
             shown.add(label)
             numbers = [float("nan") if value is None else value for value in values]
-            panel.plot(times, numbers, color=colour, linewidth=1.0, label=name)
+            panel.plot(times, numbers, color=colour, linestyle=_line_style(dashes), linewidth=1.0, label=name)
         panel.set_ylabel(QUANTITIES[quantity])
         panel.set_ylim(bottom=0)
         panel.set_xlim(0, result.duration_s)
-    panels[-1].set_xlabel("time, s")
+    panels[-1].set_xlabel(f"time, s\none run, seed {result.seed}")
     panels[0].set_title(result.scenario.name, loc="left", fontsize=10, color=theme["ink"])
     _legend(panels[0], theme)
     return figure
@@ -118,7 +134,7 @@ def bars(comparison: Comparison, measure: str = "aggregate_goodput_mbps", ax: Ax
     _drawable("ax", ax, "barh", "axes of matplotlib, or None")
     theme = _lasthop.theme()
     rows = _rows(comparison, measure)
-    looks = {label: colour for label, colour, _ in comparison._outcome.looks()}
+    looks = {label: colour for label, colour, *_ in comparison._outcome.looks()}
     ax = ax or _figure(6.5, 0.9 + 0.42 * len(rows)).subplots()
     _dress(ax, theme)
     ax.grid(axis="y", visible=False)
@@ -134,8 +150,8 @@ def bars(comparison: Comparison, measure: str = "aggregate_goodput_mbps", ax: Ax
         )
     ax.set_yticks(range(len(rows)), [row["case"] or "all" for row in rows])
     ax.invert_yaxis()
-    ax.set_xlim(left=0)
-    ax.set_xlabel(_label(measure))
+    ax.set_xlim(left=_least(rows))
+    ax.set_xlabel(f"{_label(measure)}\n{_note(rows)}")
     return _figure_of(ax)
 
 
@@ -179,15 +195,16 @@ def lines(
     looks = _lasthop.looks_of_names(list(of_line))
     ax = ax or _figure(6.5, 4.0).subplots()
     _dress(ax, theme)
-    for (label, of_label), (_, colour, marker) in zip(of_line.items(), looks, strict=True):
-        hollow = marker in ("ring", "frame")
+    for (label, of_label), (_, colour, name, dashes) in zip(of_line.items(), looks, strict=True):
+        marker, filled = _MARKERS[name]
         ax.errorbar(
             [row[x] for row in of_label],
             [row["mean"] for row in of_label],
             yerr=[list(ends) for ends in zip(*((e[0][0], e[1][0]) for e in map(_error, of_label)), strict=True)],
             color=colour,
-            marker=_MARKERS[marker],
-            markerfacecolor=theme["paper"] if hollow else colour,
+            linestyle=_line_style(dashes),
+            marker=marker,
+            markerfacecolor=colour if filled else theme["paper"],
             markersize=4.5,
             linewidth=1.3,
             capsize=2.5,
@@ -195,9 +212,14 @@ def lines(
         )
     if log_x:
         ax.set_xscale("log")
-    ax.set_xlabel(x)
+    levels = list(dict.fromkeys(row[x] for row in rows))
+    # A logarithmic axis of matplotlib has ticks at powers of ten alone, and an axis of few numbers some between them.
+    if len(levels) <= _MOST_TICKS and all(isinstance(level, int | float) for level in levels):
+        ax.set_xticks(levels, [f"{level:g}" for level in levels])
+        ax.minorticks_off()
+    ax.set_xlabel(f"{_label(x)}\n{_note(rows)}")
     ax.set_ylabel(_label(measure))
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(bottom=_least(rows))
     _legend(ax, theme)
     return _figure_of(ax)
 
@@ -220,6 +242,24 @@ def _drawable(name: str, value: Any, method: str, accepted: str) -> None:
         raise refused(name, value, accepted)
 
 
+def _note(rows: list[dict[str, Any]]) -> str:
+    """How many seeds there are, and what the bars mean."""
+    runs = sorted({row["runs"] for row in rows})
+    if runs == [1]:
+        return "one seed, no intervals"
+    seeds = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+    return f"means; bars: 95 % confidence interval of {seeds} seeds"
+
+
+def _least(rows: list[dict[str, Any]]) -> float:
+    """Where an axis begins: at 0, or at the least end of an interval below it."""
+    return min(0.0, *(row["mean"] - _error(row)[0][0] for row in rows))
+
+
+def _line_style(dashes: list[float]) -> str | tuple[int, list[float]]:
+    return (0, dashes) if dashes else "solid"
+
+
 def _error(row: dict[str, Any]) -> list[list[float]]:
     """Below and above the mean; nothing with one seed."""
     if row["ci95_low"] is None:
@@ -236,7 +276,9 @@ def _means(times: list[float], values: list[float]) -> tuple[list[float], list[f
 
 
 def _label(measure: str) -> str:
-    measure = measure.replace("rtt", "RTT")
+    """A measure or a key in words: `hosts.*.bound_segments` is `bound, segments`, and `path.rtt_ms` is `path RTT, ms`."""
+    words = [word for word in measure.split(".") if word not in ("hosts", "*") and not word.isdecimal()]
+    measure = " ".join(words).replace("rtt", "RTT")
     for ending, unit in (("_mbps", "Mb/s"), ("_ms", "ms"), ("_us", "µs"), ("_s", "s"), ("_segments", "segments")):
         if measure.endswith(ending):
             return f"{measure.removesuffix(ending).replace('_', ' ')}, {unit}"

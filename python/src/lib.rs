@@ -22,10 +22,10 @@ use lasthop_report::palette;
 use pyo3::prelude::*;
 
 /// Label, colour and marker of a line.
-type Look = (String, String, &'static str);
+type Look = (String, String, &'static str, Vec<f64>);
 
 fn looks(looks: Vec<palette::Look>) -> Vec<Look> {
-    looks.into_iter().map(|look| (look.label, look.colour, look.marker)).collect()
+    looks.into_iter().map(|look| (look.label, look.colour, look.marker, look.dashes)).collect()
 }
 
 /// The looks of lines with these labels, as in every figure of lasthop.

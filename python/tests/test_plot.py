@@ -31,12 +31,25 @@ def test_figures_have_what_they_say(once: lasthop.Result, short: dict[str, Any],
     assert lines.axes[0].get_xscale() == "log" and [
         label.get_text() for label in lines.axes[0].get_legend().get_texts()
     ] == ["none", "fixed"]
-    # The report's colours: grey without control, green for a fixed bound.
+    # The report's colours and markers: a grey cross without control, a green square for a fixed bound.
     colours = [matplotlib.colors.to_hex(line.lines[0].get_color()).upper() for line in lines.axes[0].containers]
-    assert colours == ["#8A93A0", "#009E73"]
+    assert colours == ["#A5ACB6", "#007A58"]
+    assert [line.lines[0].get_marker() for line in lines.axes[0].containers] == ["X", "s"]
+    assert lines.axes[0].get_xlabel() == "path RTT, ms\nmeans; bars: 95 % confidence interval of 2 seeds"
+    assert [label.get_text() for label in lines.axes[0].get_xticklabels()] == ["4", "8"]
+    assert "95 % confidence interval of 2 seeds" in bars.axes[0].get_xlabel()
+    assert figure.axes[-1].get_xlabel() == f"time, s\none run, seed {once.seed}"
     for number, drawn in enumerate((figure, bars, lines)):
         drawn.savefig(tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").stat().st_size > 5_000
+
+
+def test_policies_have_markers_of_their_own(short: dict[str, Any]) -> None:
+    comparison = lasthop.compare(short, vary={"hosts.*.policy": ["none", "lasthop"], "path.rtt_ms": [4, 8, 200]})
+    lines = lasthop.plot.lines(comparison, "path.rtt_ms").axes[0]
+    drawn = [container.lines[0] for container in lines.containers]
+    assert len({line.get_marker() for line in drawn}) == len({line.get_color() for line in drawn}) == 2
+    assert lines.get_xlabel().endswith("one seed, no intervals") and len(lines.get_xticks()) == 3
 
 
 def test_a_wrong_name_is_told(once: lasthop.Result, short: dict[str, Any]) -> None:

@@ -5,7 +5,8 @@ use crate::live::{live_run, on_sample};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{
-    CaptureArguments, claim, keep, tell_ineffective, tell_of_late_changes, tell_of_short_warmups, tell_why_not_valid,
+    CaptureArguments, FigureArguments, claim, keep, tell_ineffective, tell_of_late_changes, tell_of_short_warmups,
+    tell_why_not_valid,
 };
 use crate::{Interrupted, build, say, tell};
 use anyhow::{Context as _, Result, bail};
@@ -56,6 +57,8 @@ pub(crate) struct ExecArguments {
     /// Keep the result, the series, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    figures: FigureArguments,
     /// Print the whole result as one JSON document on standard output; the command's output then goes to standard error
     #[arg(long)]
     json: bool,
@@ -95,7 +98,8 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     tell_of_short_warmups([&scenario]);
     let user = caller()?;
     let command = command(&arguments.command, user.as_ref());
-    let out = claim(arguments.out.as_deref(), Kind::Run, lasthop_report::run_files)?;
+    let formats = arguments.figures.formats();
+    let out = claim(arguments.out.as_deref(), Kind::Run, || lasthop_report::run_files(&formats))?;
     let signals = Signals::listen()?;
     let guest = Guest {
         host,
@@ -128,7 +132,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
     let outcome = outcome.ok_or_else(nothing)?;
     let (result, series) = (outcome.result, outcome.series);
-    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series));
+    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series, &formats));
     if arguments.json {
         say(&result.to_json())?;
     } else {

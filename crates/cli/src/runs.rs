@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use lasthop_capture::Capture;
 use lasthop_files::Whole;
 use lasthop_network::{AccessConfig, Topology};
-use lasthop_report::{Live, LiveRun};
+use lasthop_report::{FigureFormat, Live, LiveRun};
 use lasthop_scenario::{
     AgentMode, Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series,
     Vary, short_warmups,
@@ -45,9 +45,46 @@ struct Common {
     /// Keep the result, the series, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    figures: FigureArguments,
     /// Print the whole result as one JSON document instead of a table
     #[arg(long)]
     json: bool,
+}
+
+/// In which formats figures are kept.
+#[derive(Args)]
+pub(crate) struct FigureArguments {
+    /// The formats of the figures in the folder of --out, separated by commas
+    #[arg(
+        long = "figures",
+        value_enum,
+        value_name = "FORMATS",
+        value_delimiter = ',',
+        default_value = "svg",
+        requires = "out"
+    )]
+    formats: Vec<Format>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Svg,
+    Pdf,
+    Png,
+}
+
+impl FigureArguments {
+    /// Each format once.
+    pub(crate) fn formats(&self) -> Vec<FigureFormat> {
+        let of = |format: Format| match format {
+            Format::Svg => FigureFormat::Svg,
+            Format::Pdf => FigureFormat::Pdf,
+            Format::Png => FigureFormat::Png,
+        };
+        let all = Format::value_variants().iter().copied();
+        all.filter(|format| self.formats.contains(format)).map(of).collect()
+    }
 }
 
 /// What of a run's packets is kept.
@@ -197,7 +234,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     check_memory(&load)?;
     tell_of_short_warmups([&scenario]);
     let stop = stop_on_signals()?;
-    let out = claim(common.out.as_deref(), Kind::Run, lasthop_report::run_files)?;
+    let formats = common.figures.formats();
+    let out = claim(common.out.as_deref(), Kind::Run, || lasthop_report::run_files(&formats))?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
     let pcap = arguments.capture.pcap.as_ref();
     if pcap.is_some() && common.retries > 0 {
@@ -225,7 +263,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     };
     let (result, series) = outcome.ok_or_else(nothing)?;
     // Kept before printing: a closed pipe or a full disk behind standard output then costs no result.
-    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series));
+    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series, &formats));
     say(&if common.json { result.to_json() } else { lasthop_report::tables::run(&result) })?;
     kept?;
     tell_why_not_valid([&result]);
@@ -269,7 +307,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let stored = arguments.store.open(hosts, model())?;
     let labels: Vec<&str> = cases.iter().map(|case| case.label.as_str()).collect();
-    let planned_files = || lasthop_report::comparison_files(&labels, base.seed..base.seed + arguments.seeds);
+    let of_seeds = base.seed..base.seed + arguments.seeds;
+    let planned_files = || lasthop_report::comparison_files(&labels, of_seeds, &common.figures.formats());
     let out = claim(common.out.as_deref(), Kind::Comparison, planned_files)?;
     let live = out.as_ref().and_then(|out| out.live(planned.len()));
     let plan = Plan { cases: &cases, runs: &planned, live: live.as_ref() };
@@ -396,7 +435,7 @@ fn keep_comparison(
     let comparison = compared(base, common.hosts.hosts_kind(), build(), &arguments.varied, cases, results);
     let kept = keep(out, |folder| {
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
-        lasthop_report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())
+        lasthop_report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>(), &common.figures.formats())
     });
     say(&if common.json { comparison.to_json() } else { lasthop_report::tables::comparison(&comparison) })?;
     kept?;

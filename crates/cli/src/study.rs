@@ -3,7 +3,9 @@
 use crate::built_in;
 use crate::out_folder::Kind;
 use crate::progress::Progress;
-use crate::runs::{Habitat, check_memory, claim, jobs, keep, tell_again, tell_ineffective, tell_of_short_warmups};
+use crate::runs::{
+    FigureArguments, Habitat, check_memory, claim, jobs, keep, tell_again, tell_ineffective, tell_of_short_warmups,
+};
 use crate::simulate::simulate;
 use crate::stored::{StoreArguments, finish, model};
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
@@ -54,6 +56,8 @@ pub(crate) struct StudyArguments {
     /// Keep study.json, points.csv, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    figures: FigureArguments,
     /// Print the whole result as one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -185,7 +189,8 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     if arguments.shard.is_some() {
         return shard(&study, &planned, part, jobs, runner, &stored);
     }
-    let out = claim(arguments.out.as_deref(), Kind::Study, || lasthop_report::study_files(&study))?;
+    let formats = arguments.figures.formats();
+    let out = claim(arguments.out.as_deref(), Kind::Study, || lasthop_report::study_files(&study, &formats))?;
     let live = out.as_ref().and_then(|out| out.live(planned.len()));
     let outcome = match hosts {
         HostsKind::Simulated => at_once(&study, &planned, jobs, runner, &stored, live.as_ref()),
@@ -194,7 +199,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let outcome = outcome.map_err(|error| in_words(error, &stored))?;
     finish(&stored);
     let result = StudyResult::new(&study, hosts, build(), &outcome);
-    let kept = keep(out, |folder| lasthop_report::write_study(folder, &result));
+    let kept = keep(out, |folder| lasthop_report::write_study(folder, &result, &formats));
     say(&if arguments.json { result.to_json() } else { lasthop_report::tables::study(&result) })?;
     kept?;
     tell_what_failed(&result);

@@ -107,6 +107,27 @@ fn files_of_the_user_stay_beside_a_result() {
 }
 
 #[test]
+fn figures_are_kept_in_the_formats_that_were_asked_for_and_no_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let formats = |out: &Path| {
+        let found = everything(out);
+        let of = |name: &String| name.strip_prefix("figures/rtt.").map(str::to_owned);
+        found.keys().filter_map(of).collect::<Vec<String>>()
+    };
+    done(&run(folder.path(), &["--figures", "png,svg,pdf,svg"]));
+    assert_eq!(formats(folder.path()), ["pdf", "png", "svg"]);
+    // What an earlier result had and this one has not is gone.
+    done(&run(folder.path(), &["--figures", "pdf"]));
+    assert_eq!(formats(folder.path()), ["pdf"]);
+    done(&run(folder.path(), &[]));
+    assert_eq!(formats(folder.path()), ["svg"]);
+    refused(&run(folder.path(), &["--figures", "svg,eps"]), &["eps", "--figures", "svg, pdf, png"]);
+    let output =
+        lasthop(&["run", &scenario("one-station.toml"), "--figures", "pdf"]).output().expect("the command starts");
+    refused(&output, &["--out"]);
+}
+
+#[test]
 fn a_file_of_the_user_that_is_in_the_way_is_named_before_the_run() {
     let of_a_run = ["result.json", "report.html", "scenario.toml", "figures/rtt.svg", "figures"];
     let of_a_comparison = ["comparison.json", "figures/summary.svg", "cases/2-rtt-ms-20/result.json", "cases"];

@@ -163,6 +163,14 @@ pub enum Marker {
     Ring,
     /// A square that is not filled.
     Frame,
+    /// Two crossing strokes, aslant.
+    Cross,
+    /// Two crossing strokes, upright.
+    Plus,
+    /// A triangle that is not filled.
+    OpenTriangle,
+    /// A diamond that is not filled.
+    OpenDiamond,
 }
 
 impl LawName {

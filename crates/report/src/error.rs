@@ -21,6 +21,14 @@ pub enum ReportError {
         /// The Parquet library's error.
         source: parquet::errors::ParquetError,
     },
+    /// A figure cannot be made in its format.
+    #[error("cannot make {}: {message}", path.display())]
+    Figure {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        message: String,
+    },
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {

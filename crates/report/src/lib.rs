@@ -1,7 +1,7 @@
 //! Figures, tables and series files, made only from results.
 //!
 //! - [`write_run`] writes one run to a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
-//!   `datagrams.parquet`, `figures/*.svg` and one self-contained `report.html`.
+//!   `datagrams.parquet`, `figures/*.svg`, or in other formats ([`FigureFormat`]), and one self-contained `report.html`.
 //! - [`write_comparison`] writes several runs: `comparison.json`, `scenario.toml`, the figures that compare them,
 //!   `report.html`, and each run as above in `cases/`.
 //! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.
@@ -25,6 +25,7 @@ mod difference;
 mod distributions;
 mod error;
 mod figures;
+mod format;
 mod html;
 mod live;
 mod study;
@@ -32,6 +33,7 @@ mod style;
 
 pub use error::ReportError;
 pub use figures::span as figure_span;
+pub use format::FigureFormat;
 pub use live::{LIVE_FOLDER, Live, LiveRun, live};
 
 use figures::Figure;
@@ -56,73 +58,86 @@ pub const REPORT_FILE: &str = "report.html";
 pub const SCENARIO_FILE: &str = "scenario.toml";
 
 /// The files that [`write_run`] may write, relative to its folder.
-pub fn run_files() -> Vec<String> {
+pub fn run_files(formats: &[FigureFormat]) -> Vec<String> {
     use series_file::{DATAGRAMS_FILE, FLOWS_FILE, QUEUES_FILE};
     let files = [RESULT_FILE, SCENARIO_FILE, FLOWS_FILE, QUEUES_FILE, DATAGRAMS_FILE, REPORT_FILE];
-    files.map(str::to_owned).into_iter().chain(figures::OF_RUN.iter().map(|name| figure_file(name))).collect()
+    files.map(str::to_owned).into_iter().chain(figure_files(figures::OF_RUN, formats)).collect()
 }
 
 /// The files that [`write_comparison`] may write, relative to its folder. The cases have these labels and `seeds` runs
 /// each, from this seed on.
-pub fn comparison_files(labels: &[&str], seeds: std::ops::Range<u64>) -> Vec<String> {
+pub fn comparison_files(labels: &[&str], seeds: std::ops::Range<u64>, formats: &[FigureFormat]) -> Vec<String> {
     let several = seeds.end - seeds.start > 1;
     let folders = labels.iter().enumerate().flat_map(|(index, label)| {
         seeds.clone().map(move |seed| numbered_folder(index + 1, label, several.then_some(seed)))
     });
-    let of_runs = folders.flat_map(|folder| run_files().into_iter().map(move |file| format!("{folder}/{file}")));
-    let figures = figures::OF_COMPARISON.iter().map(|name| figure_file(name));
+    let of_runs = folders.flat_map(|folder| run_files(formats).into_iter().map(move |file| format!("{folder}/{file}")));
+    let figures = figure_files(figures::OF_COMPARISON, formats);
     [COMPARISON_FILE, SCENARIO_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).chain(of_runs).collect()
 }
 
 /// The files that [`write_study`] may write, relative to its folder.
-pub fn study_files(study: &Study) -> Vec<String> {
+pub fn study_files(study: &Study, formats: &[FigureFormat]) -> Vec<String> {
     let figures = study.figures.iter().enumerate();
-    let figures = figures.map(|(index, figure)| figure_file(&figures::name_in_study(index, &figure.title)));
+    let names: Vec<String> = figures.map(|(index, figure)| figures::name_in_study(index, &figure.title)).collect();
+    let figures = figure_files(&names, formats);
     [STUDY_FILE, POINTS_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).collect()
 }
 
-/// Writes one run to `folder`, which is created if missing. Replaces files of the same names.
+/// Writes one run to `folder`, which is created if missing, with its figures in these formats. Replaces files of the same
+/// names.
 ///
 /// # Errors
 /// If a file cannot be written. The message names it.
-pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
+pub fn write_run(
+    folder: &Path,
+    result: &RunResult,
+    series: &Series,
+    formats: &[FigureFormat],
+) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(RESULT_FILE), &result.to_json())?;
     write_scenario(folder, &result.scenario)?;
     series_file::write(folder, result, series)?;
     let figures = figures::of_run(result, series);
-    write_figures(folder, &figures)?;
+    write_figures(folder, &figures, formats)?;
     write(&folder.join(REPORT_FILE), &html::run(result, &figures))
 }
 
 /// Writes a comparison to `folder`, which is created if missing. `runs` are all runs of all cases, with the labels of
-/// their cases. Replaces files of the same names.
+/// their cases. Figures have these formats. Replaces files of the same names.
 ///
 /// # Errors
 /// If a file cannot be written. The message names it.
-pub fn write_comparison(folder: &Path, comparison: &Comparison, runs: &[CaseRun]) -> Result<(), ReportError> {
+pub fn write_comparison(
+    folder: &Path,
+    comparison: &Comparison,
+    runs: &[CaseRun],
+    formats: &[FigureFormat],
+) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(COMPARISON_FILE), &comparison.to_json())?;
     write_scenario(folder, &comparison.scenario)?;
     let folders = case_folders(comparison, runs);
     for ((_, run, series), of_case) in runs.iter().zip(&folders) {
-        write_run(&folder.join(of_case), run, series)?;
+        write_run(&folder.join(of_case), run, series, formats)?;
     }
     let figures = figures::of_comparison(comparison, runs);
-    write_figures(folder, &figures)?;
+    write_figures(folder, &figures, formats)?;
     write(&folder.join(REPORT_FILE), &html::comparison(comparison, runs, &figures, &folders))
 }
 
-/// Writes a study to `folder`, which is created if missing. Replaces files of the same names.
+/// Writes a study to `folder`, which is created if missing, with its figures in these formats. Replaces files of the same
+/// names.
 ///
 /// # Errors
 /// If a file cannot be written. The message names it.
-pub fn write_study(folder: &Path, study: &StudyResult) -> Result<(), ReportError> {
+pub fn write_study(folder: &Path, study: &StudyResult, formats: &[FigureFormat]) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(STUDY_FILE), &study.to_json())?;
     write(&folder.join(POINTS_FILE), &study::csv(study))?;
     let figures = figures::of_study(study);
-    write_figures(folder, &figures)?;
+    write_figures(folder, &figures, formats)?;
     write(&folder.join(REPORT_FILE), &study::page(study, &figures))
 }
 
@@ -206,8 +221,12 @@ fn numbered_folder(number: usize, label: &str, seed: Option<u64>) -> String {
 }
 
 /// The path of a figure.
-fn figure_file(name: &str) -> String {
-    format!("figures/{name}.svg")
+fn figure_file(name: &str, format: FigureFormat) -> String {
+    format!("figures/{name}.{}", format.extension())
+}
+
+fn figure_files(names: &[impl AsRef<str>], formats: &[FigureFormat]) -> Vec<String> {
+    names.iter().flat_map(|name| formats.iter().map(move |format| figure_file(name.as_ref(), *format))).collect()
 }
 
 /// A label as part of a file name: `Total, 4 ms` becomes `total-4-ms`.
@@ -224,9 +243,15 @@ pub(crate) fn file_name(text: &str) -> String {
     words.join("-").chars().take(60).collect()
 }
 
-fn write_figures(folder: &Path, figures: &[Figure]) -> Result<(), ReportError> {
+fn write_figures(folder: &Path, figures: &[Figure], formats: &[FigureFormat]) -> Result<(), ReportError> {
     make(&folder.join("figures"))?;
-    figures.iter().try_for_each(|figure| write(&folder.join(figure_file(&figure.name)), &figure.svg))
+    for (figure, format) in figures.iter().flat_map(|figure| formats.iter().map(move |format| (figure, *format))) {
+        let path = folder.join(figure_file(&figure.name, format));
+        let made = format.made_of(&figure.svg);
+        let bytes = made.map_err(|message| ReportError::Figure { path: path.clone(), message })?;
+        std::fs::write(&path, bytes).map_err(|source| ReportError::Write { path, source })?;
+    }
+    Ok(())
 }
 
 /// A result of another version may have keys unknown here. They remain in its result, and there is no such file.

@@ -4,7 +4,7 @@ use crate::style;
 use lasthop_scenario::{Comparison, RunResult};
 
 /// The look of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     /// Its label in legends.
     pub label: String,
@@ -12,24 +12,24 @@ pub struct Look {
     pub colour: String,
     /// The marker of its points.
     pub marker: &'static str,
+    /// The dashes of its lines: lengths of strokes and of gaps, in CSS pixels; nothing if they are whole.
+    pub dashes: Vec<f64>,
 }
 
 /// The looks of lines with these labels: laws and policies have theirs in every figure, the others take what is free.
 pub fn of_names(labels: &[&str]) -> Vec<Look> {
-    style::lines(labels).into_iter().map(|(look, marker)| named(look, marker)).collect()
+    style::lines(labels).into_iter().map(look).collect()
 }
 
 /// The look of each case of a comparison.
 pub fn of_cases(comparison: &Comparison) -> Vec<Look> {
-    let looks = style::cases(comparison).into_iter();
-    looks.enumerate().map(|(index, look)| named(look, style::marker(index))).collect()
+    style::cases(comparison).into_iter().map(look).collect()
 }
 
 /// The look of each connection of a run: by kind if there are several, else by host.
 pub fn of_flows(run: &RunResult) -> Vec<Look> {
     let looks = style::FlowLooks::of(run);
-    let look = |flow| named(style::Look { label: looks.label(flow), colour: looks.colour(flow) }, style::marker(0));
-    run.flows.iter().map(look).collect()
+    run.flows.iter().map(|flow| look(looks.look(flow).clone())).collect()
 }
 
 /// The colours of everything else, each with its use.
@@ -45,9 +45,9 @@ pub fn theme() -> [(&'static str, String); 6] {
     .map(|(name, colour)| (name, colour.hex()))
 }
 
-fn named(look: style::Look, marker: style::Marker) -> Look {
+fn look(look: style::Look) -> Look {
     use style::Marker;
-    let marker = match marker {
+    let marker = match look.marker {
         Marker::Circle => "circle",
         Marker::Square => "square",
         Marker::Triangle => "triangle",
@@ -55,6 +55,11 @@ fn named(look: style::Look, marker: style::Marker) -> Look {
         Marker::Down => "down",
         Marker::Ring => "ring",
         Marker::Frame => "frame",
+        Marker::Cross => "cross",
+        Marker::Plus => "plus",
+        Marker::OpenTriangle => "open-triangle",
+        Marker::OpenDiamond => "open-diamond",
     };
-    Look { label: look.label, colour: look.colour.hex(), marker }
+    let lengths = style::DASHES[look.dash].split_whitespace().filter_map(|length| length.parse::<f64>().ok());
+    Look { label: look.label, colour: look.colour.hex(), marker, dashes: lengths.map(|length| length / 2.0).collect() }
 }

@@ -8,6 +8,8 @@ mod example;
 use lasthop_scenario::{RunResult, Series};
 use std::path::{Path, PathBuf};
 
+const SVG: &[lasthop_report::FigureFormat] = &[lasthop_report::FigureFormat::Svg];
+
 /// A folder that is gone after the test, or one to keep.
 struct Folder {
     path: PathBuf,
@@ -56,7 +58,7 @@ fn assert_self_contained(page: &str) {
 fn a_run_is_kept_whole_and_comes_back() {
     let folder = folder("run");
     let (result, series) = example::run(&example::scenario(&["hosts.0.policy=formula"]));
-    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
     let (again, series_again) = lasthop_report::read_run(&folder.path).expect("the report");
     assert!(again == result, "what came back differs");
     assert!(series_again == series, "what came back differs");
@@ -66,7 +68,7 @@ fn a_run_is_kept_whole_and_comes_back() {
         assert!(svg.len() < 1_000_000, "{name} has {} bytes", svg.len());
     }
     assert_self_contained(&text(&folder.path.join("report.html")));
-    assert_announced(&folder.path, &lasthop_report::run_files());
+    assert_announced(&folder.path, &lasthop_report::run_files(SVG));
     let kept = lasthop_scenario::Scenario::load(&folder.path.join("scenario.toml"), &[]).expect("the scenario");
     assert!(kept.to_json() == result.scenario);
 }
@@ -75,7 +77,7 @@ fn a_run_is_kept_whole_and_comes_back() {
 fn a_run_without_series_is_kept_without_figures_of_them() {
     let folder = folder("run-without-series");
     let (result, _) = example::run(&example::scenario(&[]));
-    lasthop_report::write_run(&folder.path, &result, &Series::default()).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &Series::default(), SVG).expect("a report");
     assert_eq!(lasthop_report::read_run(&folder.path).expect("the report").1, Series::default());
     assert!(folder.path.join("figures/goodput.svg").exists() && !folder.path.join("figures/rtt.svg").exists());
 }
@@ -84,7 +86,7 @@ fn a_run_without_series_is_kept_without_figures_of_them() {
 fn a_comparison_is_kept_with_each_of_its_runs() {
     let folder = folder("comparison");
     let (comparison, runs) = example::demo();
-    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs, SVG).expect("a report");
     let (again, runs_again) = lasthop_report::read_comparison(&folder.path).expect("the report");
     assert!(again == comparison, "what came back differs");
     assert!(runs_again == runs, "what came back differs");
@@ -112,19 +114,18 @@ fn a_comparison_is_kept_with_each_of_its_runs() {
     assert!(page.contains("--case &#x27;agent, formula: hosts.0.policy=formula&#x27;"));
     let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
     let seeds = comparison.seeds[0]..comparison.seeds[0] + comparison.seeds.len() as u64;
-    assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, seeds));
+    assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, seeds, SVG));
 }
 
 #[test]
 fn a_colour_is_a_policy_in_every_figure_of_a_comparison() {
     let folder = folder("comparison-colours");
     let (comparison, runs) = example::demo();
-    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs, SVG).expect("a report");
     // The cases: none, formula, fixed, none with another congestion control; and what is in no case.
-    let (grey, blue, green, vermillion) = ("#8A93A0", "#0072B2", "#009E73", "#D55E00");
+    let (grey, blue, green, vermillion) = ("#A5ACB6", "#00507E", "#007A58", "#E36400");
     for (name, marks) in [
         ("summary", "<rect"),
-        ("tradeoff", "<circle"),
         ("before-and-after", "<rect"),
         ("rtt-cdf", "<polyline"),
         ("goodput-over-time", "<polyline"),
@@ -151,7 +152,7 @@ fn a_call_beside_uploads_makes_no_difference_of_congestion_control() {
         for case in comparison.cases.iter_mut().filter(|_| calls) {
             case.runs[0].flows[0].congestion_control = None;
         }
-        lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+        lasthop_report::write_comparison(&folder.path, &comparison, &runs, SVG).expect("a report");
         text(&folder.path.join("figures/tradeoff.svg"))
     };
     assert_eq!(svg("comparison-calls", true), svg("comparison-no-calls", false));
@@ -161,7 +162,7 @@ fn a_call_beside_uploads_makes_no_difference_of_congestion_control() {
 fn figures_of_several_seeds_say_what_their_bars_and_lines_are() {
     let folder = folder("comparison-said");
     let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula"], 3);
-    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs, SVG).expect("a report");
     let page = text(&folder.path.join("report.html"));
     for said in
         ["Means over 3 seeds; the bars are their 95 % confidence intervals.", "Seed 1 alone, one of 3.", ">seed 1: "]
@@ -174,7 +175,7 @@ fn figures_of_several_seeds_say_what_their_bars_and_lines_are() {
 fn cases_of_one_colour_have_lines_with_different_dashes() {
     let folder = folder("comparison-dashes");
     let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula", "hosts.0.count=2,5"], 1);
-    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs, SVG).expect("a report");
     let svg = text(&folder.path.join("figures/rtt-cdf.svg"));
     let mut looks: Vec<String> = svg
         .lines()
@@ -196,7 +197,7 @@ fn a_difference_is_that_of_the_runs_with_the_same_seed() {
     }
     // The order of the runs does not matter.
     comparison.cases[1].runs.reverse();
-    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs, SVG).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(page.contains("Difference to case 1: policy=none"));
     assert!(page.contains("+11.0 ± 12.7<small>+52 %</small>"), "{}", page.split("Difference").nth(1).expect("it"));
@@ -219,14 +220,14 @@ fn stations_have_their_rates_and_the_later_standards_their_air() {
         down_air_share: None,
     };
     result.access.stations = vec![station(0, 54.0), station(1, 6.0)];
-    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
     let svg = text(&folder.path.join("figures/stations.svg"));
     // What was not sent has no bar.
     let titles = || svg.matches("<title>host ").count();
     assert!(titles() == 2 && svg.contains("<title>host 1, up: mean PHY rate (Mb/s) 6</title>"), "{svg}");
     assert!(!svg.contains("share of the air"));
     result.access.stations[1].up_air_share = Some(0.75);
-    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
     let svg = text(&folder.path.join("figures/stations.svg"));
     assert!(svg.contains("<title>host 1, up: share of the air (%) 75</title>"), "{svg}");
 }
@@ -235,11 +236,11 @@ fn stations_have_their_rates_and_the_later_standards_their_air() {
 fn a_comparison_over_several_seeds_has_a_folder_for_each() {
     let folder = folder("comparison-seeds");
     let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula", "hosts.0.count=2,5,10"], 2);
-    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs, SVG).expect("a report");
     assert_eq!(lasthop_report::read_comparison(&folder.path).expect("the report").1.len(), 12);
     assert!(folder.path.join("cases/6-policy-formula-count-10-seed-2/result.json").exists());
     let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
-    assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, 1..3));
+    assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, 1..3, SVG));
 }
 
 #[test]
@@ -250,7 +251,7 @@ fn kinds_of_hosts_are_told_apart_and_a_run_that_is_not_valid_says_so() {
     let (mut result, series) = example::run(&scenario);
     result.valid = false;
     result.invalid_reasons = vec!["99 % of the deliveries were up to 2310 us late, more than 1000 us".into()];
-    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(page.contains("Not valid") && page.contains("2310 us late"));
     assert!(text(&folder.path.join("figures/rtt.svg")).contains("download"));
@@ -264,7 +265,7 @@ fn what_a_scenario_says_is_escaped() {
     result.scenario["name"] = hostile.into();
     result.flows[0].policy = hostile.into();
     result.invalid_reasons = vec![hostile.into()];
-    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(&#x27;x&#x27;)&lt;&#x2f;script&gt; &amp;"));
 }
@@ -274,7 +275,7 @@ fn the_same_result_makes_the_same_bytes() {
     let folder = folder("twice");
     let (result, series) = example::run(&example::scenario(&[]));
     for name in ["a", "b"] {
-        lasthop_report::write_run(&folder.path.join(name), &result, &series).expect("a report");
+        lasthop_report::write_run(&folder.path.join(name), &result, &series, SVG).expect("a report");
     }
     for file in ["report.html", "series.parquet", "queues.parquet", "figures/rtt.svg"] {
         let bytes = |name: &str| std::fs::read(folder.path.join(name).join(file)).expect("a file");
@@ -288,7 +289,7 @@ fn long_series_make_figures_of_bounded_size() {
     let overrides = ["hosts.0.count=60", "duration_s=200", "sample_ms=20"];
     let (result, series) = example::run(&example::scenario(&overrides));
     assert!(series.flows.len() > 500_000);
-    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
     for name in ["rtt", "cwnd", "states", "queue"] {
         let size = text(&folder.path.join(format!("figures/{name}.svg"))).len();
         assert!(size < 2_000_000, "{name} has {size} bytes");
@@ -300,7 +301,7 @@ fn a_file_that_cannot_be_written_or_read_is_named() {
     let folder = folder("errors");
     let (result, series): (RunResult, Series) = example::run(&example::scenario(&["hosts.0.count=1"]));
     std::fs::create_dir_all(folder.path.join("result.json")).expect("a folder in the way");
-    let error = lasthop_report::write_run(&folder.path, &result, &series).expect_err("a folder in the way");
+    let error = lasthop_report::write_run(&folder.path, &result, &series, SVG).expect_err("a folder in the way");
     // What the system said is the error's source: whoever prints the chain says it once.
     assert!(std::error::Error::source(&error).is_some());
     let error = error.to_string();

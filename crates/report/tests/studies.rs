@@ -8,6 +8,8 @@ use lasthop_scenario::{Build, HostsKind, RunResult};
 use lasthop_study::{Found, Study, StudyResult, Verdict};
 use std::path::{Path, PathBuf};
 
+const SVG: &[lasthop_report::FigureFormat] = &[lasthop_report::FigureFormat::Svg];
+
 const STUDY: &str = r#"
 title = "Relations between the number of terminals and the throughput"
 source = "somebody 2024, Fig. 6"
@@ -160,7 +162,7 @@ at_least = 14
     assert_eq!(row("delay=256, n=1 "), None, "{failing}");
 
     let folder = folder("cells");
-    lasthop_report::write_study(&folder.path, &result).expect("a folder");
+    lasthop_report::write_study(&folder.path, &result, SVG).expect("a folder");
     let page = text(&folder.path.join("report.html"));
     assert!(page.contains("2 of 4 cells meet every condition") && page.contains("7.079 no"), "{page}");
     assert!(page.contains("Found by search: fixed rate"), "{page}");
@@ -225,7 +227,7 @@ fn what_cannot_be_judged_says_why_and_does_not_pass() {
 fn a_study_is_kept_and_comes_back() {
     let folder = folder("study");
     let result = of(STUDY, 5);
-    lasthop_report::write_study(&folder.path, &result).expect("a report");
+    lasthop_report::write_study(&folder.path, &result, SVG).expect("a report");
     assert!(lasthop_report::read_study(&folder.path).expect("the report") == result, "what came back differs");
     for name in ["1-total-throughput", "2-fairness"] {
         let svg = text(&folder.path.join(format!("figures/{name}.svg")));
@@ -244,7 +246,7 @@ fn a_study_is_kept_and_comes_back() {
 #[test]
 fn the_points_are_a_table_that_any_program_reads() {
     let folder = folder("study-points");
-    lasthop_report::write_study(&folder.path, &of(STUDY, 3)).expect("a report");
+    lasthop_report::write_study(&folder.path, &of(STUDY, 3), SVG).expect("a report");
     let csv = text(&folder.path.join("points.csv"));
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some("case,delay,n,measure,seeds,mean,deviation,ci95_low,ci95_high,min,max"));
@@ -266,7 +268,7 @@ fn a_study_without_figures_or_claims_is_kept_too() {
     let bare = &STUDY[..STUDY.find("[[figures]]").expect("figures")];
     let folder = folder("study-bare");
     let result = of(&bare.replace("seeds = 5", "seeds = 5\nmeasures = [\"utilization\"]"), 2);
-    lasthop_report::write_study(&folder.path, &result).expect("a report");
+    lasthop_report::write_study(&folder.path, &result, SVG).expect("a report");
     assert!(lasthop_report::tables::study(&result).ends_with("Nothing is claimed."));
     assert!(text(&folder.path.join("points.csv")).lines().count() == 25);
 }
@@ -275,7 +277,7 @@ fn a_study_without_figures_or_claims_is_kept_too() {
 fn what_is_not_required_and_does_not_hold_is_not_alarming() {
     let folder = folder("study-verdicts");
     let result = of(STUDY, 3);
-    lasthop_report::write_study(&folder.path, &result).expect("a report");
+    lasthop_report::write_study(&folder.path, &result, SVG).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(result.passed && page.contains("<p class=\"good\">"));
     assert!(page.contains("class=\"verdict does-not-hold\">does NOT hold"));

@@ -8,7 +8,7 @@ const MOST_ROWS = 100;
 // Without a tick for so long, lines are parted.
 const GAP_S = 3;
 
-const [UP, DOWN, MEAN, ONE, LIMIT, RATE] = ["#332288", "#44AA99", "#5B6775", "#0072B2", "#111828", "#D55E00"];
+const [UP, DOWN, MEAN, ONE, LIMIT, RATE] = ["#2E1F7B", "#3D9989", "#5B6775", "#00507E", "#111828", "#E36400"];
 const ticksSeen = [];
 let selected = null;
 

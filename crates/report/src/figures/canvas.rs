@@ -4,7 +4,8 @@
 //! guarantees that labels do not overlap. That leaves a library six SVG elements to write, less work than calling one.
 
 use super::axis::Axis;
-use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER, REFERENCES};
+use super::text::{line_height, text_height, text_width, wrapped};
+use crate::style::{Colour, DASHES, GRID, INK, LIMIT, LIMIT_DASH, Look, MUTED, PAPER};
 use std::fmt::{self, Display, Write as _};
 
 /// Width of every figure, without its edge.
@@ -15,9 +16,14 @@ const SCALE: f64 = 2.0;
 /// The namespace of SVG.
 const SVG: &str = "http://www.w3.org/2000/svg";
 
-/// Room for the tick labels of the vertical axis.
-pub(crate) const MARGIN_LEFT: f64 = 48.0;
-pub(crate) const MARGIN_RIGHT: f64 = 14.0;
+/// The least room for the tick labels of the vertical axis, and right of a panel.
+const MARGIN_LEFT: f64 = 48.0;
+const MARGIN_RIGHT: f64 = 14.0;
+/// The distance of tick labels from a vertical axis.
+const LABELS_AWAY: f64 = 8.0;
+/// From the bottom of a panel to the middle of its tick labels, and to that of the first line of its axis's name.
+pub(crate) const TO_LABELS: f64 = 14.0;
+const TO_NAME: f64 = 31.0;
 
 /// Sizes of text.
 pub(crate) const SMALL: f64 = 11.5;
@@ -58,22 +64,29 @@ impl Ink {
     }
 }
 
-/// The dashes of the first, second, third line of one colour, and so on.
-const DASHES: [&str; 5] = ["", "14 7", "4 5", "18 6 4 6", "8 12"];
-
 /// The style of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Pen {
     pub(crate) colour: Colour,
     pub(crate) width: f64,
     pub(crate) opacity: f64,
-    /// The index of its dashes. 0: none.
+    /// The index of its dashes in [`DASHES`]. 0: none.
     pub(crate) dash: usize,
 }
 
 impl Pen {
     pub(crate) const fn new(colour: Colour, width: f64) -> Self {
         Self { colour, width, opacity: 1.0, dash: 0 }
+    }
+
+    /// With the colour and the dashes of an item.
+    pub(crate) const fn of(look: &Look, width: f64) -> Self {
+        Self { dash: look.dash, ..Self::new(look.colour, width) }
+    }
+
+    /// Of limits.
+    pub(crate) const fn limit() -> Self {
+        Self { dash: LIMIT_DASH, ..Self::new(LIMIT, 1.5) }
     }
 }
 
@@ -87,22 +100,21 @@ pub fn span() -> [i32; 2] {
     [-units(EDGE), units(WIDTH + EDGE)]
 }
 
-/// Draws on an empty canvas. The title is for screen readers.
-pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> Svg {
+/// Draws on an empty canvas. The title is for screen readers. The note stands below: whose numbers these are, and what
+/// bars mean.
+pub(crate) fn draw(title: &str, note: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> Svg {
     let mut canvas = Canvas { shapes: String::new() };
     draw(&mut canvas);
+    let full = height + text_height(note, SMALL, WIDTH) + 4.0;
+    canvas.lines(note, 0.0, height + line_height(SMALL) / 2.0, WIDTH, Ink::label(Beside::Start));
     let shapes = canvas.shapes;
-    let mut dashes = format!(r#"[stroke="{}"]{{stroke-dasharray:10 7}}"#, LIMIT.hex());
-    for (colour, dash) in REFERENCES.iter().filter(|(colour, _)| shapes.contains(&colour.hex())) {
-        let _ = write!(dashes, r#"[stroke="{}"]{{stroke-dasharray:{dash}}}"#, colour.hex());
-    }
     let (title, paper, width) = (Escaped(title), PAPER.hex(), WIDTH + EDGE);
     let [edge, across] = span();
-    let view = format!("{edge} 0 {across} {}", units(height));
+    let view = format!("{edge} 0 {across} {}", units(full));
     let text = format!(
-        r#"<svg xmlns="{SVG}" width="{width}" height="{height}" viewBox="{view}" role="img" font-family="system-ui, sans-serif">
+        r#"<svg xmlns="{SVG}" width="{width}" height="{full}" viewBox="{view}" role="img" font-family="system-ui, sans-serif">
 <title>{title}</title>
-<style>polyline{{stroke-linejoin:round}}{dashes}</style>
+<style>polyline{{stroke-linejoin:round}}</style>
 <rect x="{edge}" width="100%" height="100%" fill="{paper}"/>
 {shapes}</svg>
 "#
@@ -142,9 +154,17 @@ impl Canvas {
         self.add(format_args!("</g>"));
     }
 
-    /// The grid and the tick labels of a panel. A page with a script replaces them when it enlarges a part.
+    /// The grid and the tick labels of a panel, with its axes. A page with a script replaces them when it enlarges a part.
     fn axis(&mut self, panel: &Panel, draw: impl FnOnce(&mut Self)) {
-        self.add(format_args!(r#"<g class="axis" data-box="{}">"#, Place(panel)));
+        let (place, x, y) = (Place(panel), panel.x, panel.y);
+        self.add(format_args!(r#"<g class="axis" data-box="{place}" data-x="{x}" data-y="{y}">"#));
+        draw(self);
+        self.add(format_args!("</g>"));
+    }
+
+    /// Shapes of one kind: `bar` is an interval, `beyond` an arrow where something is outside an axis.
+    pub(crate) fn kind(&mut self, kind: &str, draw: impl FnOnce(&mut Self)) {
+        self.add(format_args!(r#"<g class="{kind}">"#));
         draw(self);
         self.add(format_args!("</g>"));
     }
@@ -173,6 +193,21 @@ impl Canvas {
         self.add(format_args!(r#"<polygon opacity="1" fill="{fill}" points="{}"/>"#, Points(corners)));
     }
 
+    /// Text beside a point in as many lines as it needs, the first one at this height. Returns their number.
+    pub(crate) fn lines(&mut self, text: &str, x: f64, y: f64, width: f64, ink: Ink) -> usize {
+        let lines = wrapped(text, ink.size, width);
+        for (index, line) in lines.iter().enumerate() {
+            self.text(line, x, y + index as f64 * line_height(ink.size), ink);
+        }
+        lines.len()
+    }
+
+    /// Text in as many lines as it needs, around this height.
+    pub(crate) fn lines_around(&mut self, text: &str, x: f64, y: f64, width: f64, ink: Ink) {
+        let lines = wrapped(text, ink.size, width).len();
+        self.lines(text, x, y - (lines - 1) as f64 * line_height(ink.size) / 2.0, width, ink);
+    }
+
     /// Text beside a point at half its height.
     pub(crate) fn text(&mut self, text: &str, x: f64, y: f64, ink: Ink) {
         let anchor = match ink.beside {
@@ -193,7 +228,7 @@ impl Display for Pen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (opacity, stroke, width) = (self.opacity, self.colour.hex(), units(self.width));
         write!(f, r#"opacity="{opacity}" stroke="{stroke}" stroke-width="{width}""#)?;
-        match DASHES[self.dash % DASHES.len()] {
+        match DASHES[self.dash] {
             "" => Ok(()),
             dashes => write!(f, r#" stroke-dasharray="{dashes}""#),
         }
@@ -240,20 +275,6 @@ fn units(pixels: f64) -> i32 {
     (pixels * SCALE).round() as i32
 }
 
-/// The approximate width of a text. Sans-serif letters are some 0.55 of their size wide.
-pub(crate) fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * 0.56
-}
-
-/// The text, truncated to a width.
-pub(crate) fn fitted(text: &str, size: f64, width: f64) -> String {
-    if text_width(text, size) <= width {
-        return text.to_owned();
-    }
-    let letters = (width / (size * 0.56)).floor() as usize;
-    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
-}
-
 /// A rectangle with axes.
 #[derive(Clone, Copy)]
 pub(crate) struct Panel {
@@ -286,38 +307,140 @@ impl Panel {
         self.left + self.width
     }
 
-    /// Draws the grid, tick labels and name of the vertical axis.
-    pub(crate) fn draw_y(&self, canvas: &mut Canvas, name: &str) {
+    fn x_ticks(&self) -> Vec<(f64, String)> {
+        x_ticks(self.x, self.width)
+    }
+
+    /// Draws the grid, tick labels and name of the vertical axis. The name's last line is above the panel.
+    pub(crate) fn draw_y(&self, canvas: &mut Canvas, name: &str, margins: Margins) {
         canvas.axis(self, |canvas| {
-            for tick in self.y.ticks((self.height / 34.0) as usize) {
+            for (tick, label) in y_ticks(self.y, self.height) {
                 let y = self.y_at(tick);
                 canvas.line((self.left, y), (self.right(), y), Pen::new(GRID, 1.0));
-                canvas.text(&number(tick), self.left - 8.0, y, Ink::label(Beside::End));
+                canvas.text(&label, self.left - LABELS_AWAY, y, Ink::label(Beside::End));
             }
         });
-        let name = if self.y.is_log() { format!("{name}, log scale") } else { name.to_owned() };
-        canvas.text(&name, self.left - MARGIN_LEFT, self.top - 14.0, Ink::label(Beside::Start));
+        let name = y_name(name, self.y);
+        let width = margins.left + self.width + margins.right;
+        let lines = wrapped(&name, SMALL, width).len();
+        let y = self.top - 14.0 - (lines - 1) as f64 * line_height(SMALL);
+        canvas.lines(&name, self.left - margins.left, y, width, Ink::label(Beside::Start));
+    }
+
+    /// Draws the base line and the name of the horizontal axis.
+    pub(crate) fn draw_x_base(&self, canvas: &mut Canvas, name: &str) {
+        canvas.line((self.left, self.bottom()), (self.right(), self.bottom()), Pen::new(MUTED, 1.0));
+        self.draw_x_name(canvas, &x_name(name, self.x), 0.0);
     }
 
     /// Draws the base line, tick labels and name of the horizontal axis.
     pub(crate) fn draw_x(&self, canvas: &mut Canvas, name: &str) {
-        canvas.line((self.left, self.bottom()), (self.right(), self.bottom()), Pen::new(MUTED, 1.0));
         canvas.axis(self, |canvas| {
-            for tick in self.x.ticks((self.width / 80.0) as usize) {
+            for (tick, label) in self.x_ticks() {
                 let x = self.x_at(tick);
                 canvas.line((x, self.bottom()), (x, self.bottom() + 4.0), Pen::new(MUTED, 1.0));
-                canvas.text(&number(tick), x, self.bottom() + 14.0, Ink::label(Beside::Middle));
+                canvas.text(&label, x, self.bottom() + TO_LABELS, Ink::label(Beside::Middle));
             }
         });
-        canvas.text(name, self.left + self.width / 2.0, self.bottom() + 31.0, Ink::label(Beside::Middle));
+        self.draw_x_base(canvas, name);
     }
+
+    /// Draws the name of the horizontal axis, so much lower than below one line of labels.
+    pub(crate) fn draw_x_name(&self, canvas: &mut Canvas, name: &str, lower: f64) {
+        let middle = self.left + self.width / 2.0;
+        canvas.lines(name, middle, self.bottom() + TO_NAME + lower, self.width, Ink::label(Beside::Middle));
+    }
+
+    /// Draws upright lines at the ticks of the horizontal axis, and their labels: what rows of bars have.
+    pub(crate) fn draw_x_grid(&self, canvas: &mut Canvas) {
+        canvas.axis(self, |canvas| {
+            for (tick, label) in self.x_ticks() {
+                let x = self.x_at(tick);
+                canvas.line((x, self.top), (x, self.bottom()), Pen::new(GRID, 1.0));
+                canvas.text(&label, x, self.bottom() + TO_LABELS, Ink::label(Beside::Middle));
+            }
+        });
+    }
+}
+
+/// The room beside a panel for its labels.
+#[derive(Clone, Copy)]
+pub(crate) struct Margins {
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+}
+
+impl Margins {
+    /// For panels of this height with these vertical axes, and with this horizontal one in a cell of this width.
+    pub(crate) fn of(x: Axis, cell: f64, ys: impl IntoIterator<Item = Axis>, height: f64) -> Self {
+        let widest =
+            |ticks: Vec<(f64, String)>| ticks.iter().map(|(_, label)| text_width(label, SMALL)).fold(0.0, f64::max);
+        let labels = ys.into_iter().map(|y| widest(y_ticks(y, height))).fold(0.0, f64::max);
+        // A label is centred at its tick, and may stand at the very end.
+        let last = widest(x_ticks(x, cell)) / 2.0 + 2.0;
+        Self { left: MARGIN_LEFT.max(labels + LABELS_AWAY + 4.0).max(last), right: MARGIN_RIGHT.max(last) }
+    }
+
+    /// Without labels below.
+    pub(crate) fn of_y(y: Axis, height: f64) -> Self {
+        Self::of(Axis::Linear { from: 0.0, to: 1.0 }, WIDTH, [y], height)
+    }
+}
+
+/// The height of this name above a panel of a cell of this width, with some room.
+pub(crate) fn y_name_height(name: &str, y: Axis, cell: f64) -> f64 {
+    text_height(&y_name(name, y), SMALL, cell) + 15.0
+}
+
+/// The height of the labels and the name below a panel of this width, with some room.
+pub(crate) fn x_name_height(name: &str, x: Axis, width: f64) -> f64 {
+    text_height(&x_name(name, x), SMALL, width) + 31.0
+}
+
+fn y_name(name: &str, y: Axis) -> String {
+    if y.is_log() { format!("{name}, log scale") } else { name.to_owned() }
+}
+
+pub(crate) fn x_name(name: &str, x: Axis) -> String {
+    y_name(name, x)
+}
+
+fn y_ticks(y: Axis, height: f64) -> Vec<(f64, String)> {
+    labelled(y.ticks((height / 34.0) as usize))
+}
+
+/// As many ticks as have room for their labels beside each other.
+fn x_ticks(x: Axis, width: f64) -> Vec<(f64, String)> {
+    let has_room = |ticks: &Vec<(f64, String)>| {
+        ticks.windows(2).all(|pair| {
+            let [(from, one), (to, other)] = pair else { return true };
+            let apart = (x.place(*to) - x.place(*from)) * width;
+            apart >= (text_width(one, SMALL) + text_width(other, SMALL)) / 2.0 + 8.0
+        })
+    };
+    let most = (width / 60.0).max(3.0) as usize;
+    let ticks = (1..=most).rev().map(|at_most| labelled(x.ticks(at_most)));
+    ticks.into_iter().find(has_room).unwrap_or_default()
+}
+
+/// Ticks with their labels. No two labels are the same.
+fn labelled(ticks: Vec<f64>) -> Vec<(f64, String)> {
+    let labels: Vec<String> = ticks.iter().map(|tick| number(*tick)).collect();
+    if labels.windows(2).all(|pair| pair[0] != pair[1]) {
+        return ticks.into_iter().zip(labels).collect();
+    }
+    // Far from 0 with small steps.
+    let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    let digits = (1.0 - step.log10().floor()).clamp(0.0, 15.0) as usize;
+    ticks.into_iter().map(|tick| (tick, format!("{tick:.digits$}"))).collect()
 }
 
 /// A number as a tick label: the fewest digits needed, with separated thousands.
 pub(crate) fn number(value: f64) -> String {
     let magnitude = value.abs();
-    if magnitude > 0.0 && magnitude < 9.99e-4 {
-        return format!("{:e}", (value * 1e9).round() / 1e9);
+    if magnitude > 0.0 && !(9.99e-4..9.995e6).contains(&magnitude) {
+        let rounded = format!("{value:.3e}").parse::<f64>().unwrap_or(value);
+        return format!("{rounded:e}");
     }
     let digits = match magnitude {
         m if m >= 100.0 || (m - m.round()).abs() < 1e-9 => 0,
@@ -355,7 +478,9 @@ mod tests {
             assert_eq!(number(value), text);
         }
         assert_eq!(number(12_500.0), "12\u{202f}500");
-        for (value, text) in [(0.001, "0.001"), (2e-4, "2e-4"), (1e-6, "1e-6"), (3.0 * 1e-5, "3e-5")] {
+        let small_and_large =
+            [(2e-4, "2e-4"), (1e-6, "1e-6"), (3.0 * 1e-5, "3e-5"), (1e-12, "1e-12"), (2.5e7, "2.5e7")];
+        for (value, text) in small_and_large.into_iter().chain([(0.001, "0.001")]) {
             assert_eq!(number(value), text);
         }
     }
@@ -366,6 +491,9 @@ mod tests {
         let written: Vec<String> = axis.ticks(11).into_iter().map(number).collect();
         let all = ["0", "0.005", "0.01", "0.015", "0.02", "0.025", "0.03", "0.035", "0.04", "0.045", "0.05"];
         assert_eq!(written, all);
+        let far: Vec<String> =
+            labelled(vec![2_000_000.0, 2_000_000.1, 2_000_000.2]).into_iter().map(|(_, label)| label).collect();
+        assert!(far[0] != far[1] && far[1] != far[2], "{far:?}");
         for (value, text) in [(0.125, "0.125"), (0.0015, "0.0015"), (1.5, "1.5"), (0.9999, "1"), (1.0 / 3.0, "0.333")] {
             assert_eq!(number(value), text);
         }
@@ -373,15 +501,7 @@ mod tests {
 
     #[test]
     fn text_in_a_figure_is_escaped() {
-        let svg = draw("<b>", 20.0, |canvas| canvas.text("a<b&c", 1.0, 1.0, Ink::text(Beside::Start)));
+        let svg = draw("<b>", "", 20.0, |canvas| canvas.text("a<b&c", 1.0, 1.0, Ink::text(Beside::Start)));
         assert!(svg.text.contains("<title>&lt;b&gt;</title>") && svg.text.contains("a&lt;b&amp;c"), "{}", svg.text);
-    }
-
-    #[test]
-    fn a_long_label_is_cut_to_its_room() {
-        assert_eq!(fitted("short", 10.0, 100.0), "short");
-        let cut = fitted("a label that is much too long", 10.0, 57.0);
-        assert_eq!(cut, "a label t…");
-        assert!(text_width(&cut, 10.0) <= 57.0);
     }
 }

@@ -3,20 +3,21 @@
 
 use super::axis::Axis;
 use super::bars::{Bar, draw_goodput, equal_share, goodput_axis};
-use super::canvas::{Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw, fitted};
-use super::lines::{Entry, TimePanel, draw_legend, draw_lines, draw_title, draw_warmup, legend_height};
-use crate::style::{Look, SHADE};
+use super::canvas::{Beside, Canvas, Ink, Margins, Panel, SMALL, Svg, WIDTH, draw, x_name_height, y_name_height};
+use super::lines::{
+    Entry, TIME, TimePanel, draw_legend, draw_lines, draw_title, draw_warmup, legend_height, title_height, warmup_entry,
+};
+use super::text::{text_height, text_width};
+use crate::style::Look;
 
-/// Above the plots of a row: its title, then the names of the vertical axes.
-const ABOVE: f64 = 30.0;
-const TITLE: f64 = 24.0;
 const HEIGHT: f64 = 140.0;
-/// Below the plots: tick labels and names of the horizontal axes.
-const BELOW: f64 = 44.0;
-/// Width of the plot of round trips.
-const LEFT_WIDTH: f64 = 540.0;
+/// Width of the cell with the plot of round trips.
+const LEFT_CELL: f64 = 602.0;
+/// Between that cell and the bars.
+const GAP: f64 = 18.0;
 /// Maximum columns of a line in that plot.
 pub(crate) const COLUMNS: usize = 400;
+const RTT: &str = "smoothed round-trip time (ms)";
 
 /// One case.
 pub(crate) struct Row {
@@ -28,50 +29,68 @@ pub(crate) struct Row {
 }
 
 /// Draws the rows. The legend explains `policies`, unless the row titles do.
-pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>) -> Option<Svg> {
+pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>, note: &str) -> Option<Svg> {
     if rows.iter().all(|row| row.rtt.lines.is_empty() && row.bars.is_empty()) {
         return None;
     }
-    let mut entries: Vec<Entry> = policies.into_iter().map(Entry::Box).collect();
+    let mut entries: Vec<Entry> = policies.into_iter().map(Entry::Bar).collect();
     entries.push(equal_share(rows.iter().flat_map(|row| &row.bars)));
-    if rows.iter().any(|row| row.rtt.warmup_s > 0.0) {
-        entries.push(Entry::Box(Look { label: "warm-up, left out of the result".to_owned(), colour: SHADE }));
-    }
-    let legend = legend_height(&entries);
-    let row_height = TITLE + ABOVE + HEIGHT + BELOW;
+    entries.extend(warmup_entry(rows.iter().map(|row| row.rtt.warmup_s)));
     let (time, rtt) = rtt_axes(rows);
     let goodput = goodput_axis(rows.iter().map(|row| row.bars.as_slice()));
+    let (left, right) = (Margins::of(time, LEFT_CELL, [rtt], HEIGHT), Margins::of_y(goodput, HEIGHT));
+    let beside = LEFT_CELL + GAP + right.left;
+    let width = LEFT_CELL - left.left - left.right;
+    let y_name = y_name_height(RTT, rtt, LEFT_CELL);
+    let above = |row: &Row| {
+        let (title, headline) = widths(row);
+        let title = row.rtt.title.as_ref().map_or(0.0, |look| title_height(look, title));
+        title.max(text_height(&row.headline, SMALL, headline) + 8.0) + y_name
+    };
+    let below = HEIGHT + x_name_height(TIME, time, width);
+    let mut tops = vec![legend_height(&entries)];
+    for row in rows {
+        tops.push(tops[tops.len() - 1] + above(row) + below);
+    }
     let title = "Round trips over time and goodput of each host, case by case";
-    Some(draw(title, legend + rows.len() as f64 * row_height, |canvas| {
+    Some(draw(title, note, tops[rows.len()], |canvas| {
         draw_legend(canvas, &entries);
-        for (index, row) in rows.iter().enumerate() {
-            let top = legend + index as f64 * row_height + TITLE + ABOVE;
-            let left = Panel { left: MARGIN_LEFT, top, width: LEFT_WIDTH, height: HEIGHT, x: time, y: rtt };
-            let beside = MARGIN_LEFT + LEFT_WIDTH + 32.0 + MARGIN_LEFT;
-            let right = Panel {
+        for (row, top) in rows.iter().zip(&tops) {
+            let of_rtt = Panel { left: left.left, top: top + above(row), width, height: HEIGHT, x: time, y: rtt };
+            let of_goodput = Panel {
                 left: beside,
-                width: WIDTH - beside - MARGIN_RIGHT,
+                width: WIDTH - beside - right.right,
                 x: Axis::Linear { from: 0.0, to: 1.0 },
                 y: goodput,
-                ..left
+                ..of_rtt
             };
-            draw_row(canvas, row, &left, &right);
+            draw_heads(canvas, row, *top);
+            draw_row(canvas, row, (&of_rtt, left), (&of_goodput, right));
         }
     }))
 }
 
-fn draw_row(canvas: &mut Canvas, row: &Row, left: &Panel, right: &Panel) {
-    let names = ("time (s)", "round-trip time (ms)");
-    canvas.data(left, names, |canvas| draw_warmup(canvas, left, row.rtt.warmup_s));
+/// The widths for the title of a row and for its headline, beside each other.
+fn widths(row: &Row) -> (f64, f64) {
+    let headline = text_width(&row.headline, SMALL).min(WIDTH / 2.0) + 1.0;
+    (WIDTH - headline - 20.0, headline)
+}
+
+fn draw_heads(canvas: &mut Canvas, row: &Row, top: f64) {
+    let (title, headline) = widths(row);
     if let Some(look) = &row.rtt.title {
-        draw_title(canvas, left, look, ABOVE);
+        draw_title(canvas, (0.0, top), look, title);
     }
-    let headline = fitted(&row.headline, SMALL, right.right() - left.left);
-    canvas.text(&headline, right.right(), right.top - ABOVE - 4.0, Ink::label(Beside::End));
-    left.draw_y(canvas, names.1);
+    canvas.lines(&row.headline, WIDTH, top + 14.0, headline, Ink::label(Beside::End));
+}
+
+fn draw_row(canvas: &mut Canvas, row: &Row, (left, margins): (&Panel, Margins), bars: (&Panel, Margins)) {
+    let names = (TIME, RTT);
+    canvas.data(left, names, |canvas| draw_warmup(canvas, left, row.rtt.warmup_s));
+    left.draw_y(canvas, names.1, margins);
     left.draw_x(canvas, names.0);
     canvas.data(left, names, |canvas| draw_lines(canvas, left, &row.rtt, "limit"));
-    draw_goodput(canvas, right, &row.bars);
+    draw_goodput(canvas, bars.0, bars.1, &row.bars);
 }
 
 /// Logarithmic if the round trips span more than a decade.

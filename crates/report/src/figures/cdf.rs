@@ -4,9 +4,10 @@
 //! case, over all its connections and seeds.
 
 use super::axis::Axis;
-use super::canvas::{MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, WIDTH, draw};
+use super::canvas::{Margins, Panel, Pen, WIDTH, draw, x_name_height, y_name_height};
 use super::lines::{Entry, Line, draw_legend, legend_height};
-use super::{Figure, goodputs, legend};
+use super::marks::draw_marker;
+use super::{Figure, goodputs, legend, note_of_run, note_of_seeds};
 use crate::CaseRun;
 use crate::style::{self, FlowLooks, Look};
 use lasthop_scenario::{Comparison, FlowResult, FlowSeries, RunResult};
@@ -70,27 +71,26 @@ pub(crate) fn of_run(kind: &Kind, run: &RunResult, series: &FlowSeries) -> Optio
     let looks = FlowLooks::of(run);
     let line = |flow: &FlowResult| {
         let parts = vec![cumulated((kind.samples)(run, series, flow))];
-        Line { name: style::flow_name(run, flow), colour: looks.colour(flow), dash: 0, parts }
+        Line { name: style::flow_name(run, flow), look: looks.look(flow).clone(), parts }
     };
-    figure(kind, &run.flows.iter().map(line).collect::<Vec<_>>(), legend(&looks).entries(), String::new())
+    let lines: Vec<Line> = run.flows.iter().map(line).collect();
+    figure(kind, &lines, legend(&looks).entries(), "", &note_of_run(run))
 }
 
 /// A line for each case, over all its connections and seeds.
 pub(crate) fn of_comparison(kind: &Kind, comparison: &Comparison, runs: &[CaseRun], looks: &[Look]) -> Option<Figure> {
-    let dashes = style::dashes(looks);
     let samples = |look: &Look| {
         let of_case = runs.iter().filter(|(label, ..)| *label == look.label);
         let flows = of_case.flat_map(|(_, run, series)| run.flows.iter().map(move |flow| (run, series, flow)));
         flows.flat_map(|(run, series, flow)| (kind.samples)(run, &series.flows, flow)).collect()
     };
-    let line = |(look, dash): (&Look, &usize)| {
-        let parts = vec![cumulated(samples(look))];
-        Line { name: look.label.clone(), colour: look.colour, dash: *dash, parts }
-    };
-    let lines: Vec<Line> = looks.iter().zip(&dashes).map(line).collect();
-    let entries = looks.iter().cloned().zip(dashes).map(|(look, dash)| Entry::Dashed(look, dash)).collect();
+    let line =
+        |look: &Look| Line { name: look.label.clone(), look: look.clone(), parts: vec![cumulated(samples(look))] };
+    let lines: Vec<Line> = looks.iter().map(line).collect();
+    let entries = looks.iter().cloned().map(Entry::Mark).collect();
     let seeds = if comparison.seeds.len() > 1 { " and seeds" } else { "" };
-    figure(kind, &lines, entries, format!(" A line is a case, over all its connections{seeds}."))
+    let more = format!(" A line is a case, over all its connections{seeds}.");
+    figure(kind, &lines, entries, &more, &note_of_seeds("All connections", &comparison.seeds))
 }
 
 /// The share of the samples that are at most so large, by size; of many samples some.
@@ -102,29 +102,40 @@ fn cumulated(mut samples: Vec<f64>) -> Vec<(f64, f64)> {
     samples.first().map(|least| (*least, 0.0)).into_iter().chain(points).collect()
 }
 
-fn figure(kind: &Kind, lines: &[Line], entries: Vec<Entry>, more: String) -> Option<Figure> {
+/// Draws the lines. Those of cases have their markers, at heights of their own.
+fn figure(kind: &Kind, lines: &[Line], entries: Vec<Entry>, more: &str, note: &str) -> Option<Figure> {
     let numbers = || lines.iter().flat_map(|line| &line.parts).flatten().map(|(number, _)| *number);
     let lowest = numbers().reduce(f64::min)?;
     let highest = numbers().fold(lowest, f64::max);
+    let marked = entries.iter().any(|entry| matches!(entry, Entry::Mark(_)));
+    let x = if kind.by_ratio { Axis::around(lowest, highest, 8) } else { Axis::from_zero(highest, 8) };
+    let y = Axis::Linear { from: 0.0, to: 1.0 };
+    let margins = Margins::of(x, WIDTH, [y], HEIGHT);
     let panel = Panel {
-        left: MARGIN_LEFT,
-        top: legend_height(&entries) + 30.0,
-        width: WIDTH - MARGIN_LEFT - MARGIN_RIGHT,
+        left: margins.left,
+        top: legend_height(&entries) + y_name_height(kind.y_name, y, WIDTH),
+        width: WIDTH - margins.left - margins.right,
         height: HEIGHT,
-        x: if kind.by_ratio { Axis::around(lowest, highest, 8) } else { Axis::from_zero(highest, 8) },
-        y: Axis::Linear { from: 0.0, to: 1.0 },
+        x,
+        y,
     };
-    let svg = draw(kind.title, panel.bottom() + 46.0, |canvas| {
+    let height = panel.bottom() + x_name_height(kind.x_name, x, panel.width);
+    let svg = draw(kind.title, note, height, |canvas| {
         draw_legend(canvas, &entries);
-        panel.draw_y(canvas, kind.y_name);
-        let scale = if panel.x.is_log() { ", log scale" } else { "" };
-        let x_name = format!("{}{scale}", kind.x_name);
-        panel.draw_x(canvas, &x_name);
+        panel.draw_y(canvas, kind.y_name, margins);
+        panel.draw_x(canvas, kind.x_name);
         canvas.data(&panel, (kind.x_name, kind.y_name), |canvas| {
             // A connection without samples, such as one of datagrams, has no line.
             for line in lines.iter().filter(|line| line.parts.iter().any(|part| !part.is_empty())) {
                 let points: Vec<(f64, f64)> = line.parts.iter().flatten().map(|(x, y)| panel.at(*x, *y)).collect();
-                canvas.path(&line.name, &points, Pen { dash: line.dash, ..Pen::new(line.colour, 1.5) });
+                canvas.path(&line.name, &points, Pen::of(&line.look, 1.5));
+            }
+            for (index, line) in lines.iter().enumerate().filter(|_| marked) {
+                let share = (index as f64 + 0.5) / lines.len() as f64;
+                let mark = line.parts.iter().flatten().find(|(_, reached)| *reached >= share);
+                if let Some((x, y)) = mark {
+                    canvas.titled(&line.name, |canvas| draw_marker(canvas, panel.at(*x, *y), &line.look));
+                }
             }
         });
     });

@@ -2,25 +2,23 @@
 
 use super::axis::Axis;
 use super::canvas::{
-    Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
+    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, WIDTH, draw, x_name_height, y_name_height,
 };
-use super::marks::draw_marker;
-use crate::style::{Colour, INK, LIMIT, Look, MUTED, Marker, REFERENCES, SHADE, host};
+use super::marks::{draw_mark_of_bar, draw_marker};
+use super::text::{line_height, text_height, text_width};
+use crate::style::{Look, MUTED, SHADE, host};
 
-/// Above a panel: its title, then the name of its vertical axis.
-const ABOVE: f64 = 30.0;
-const TITLE: f64 = 22.0;
-/// Below a panel: tick labels and name of the horizontal axis.
-const BELOW: f64 = 46.0;
+/// Above a panel: room for its title, below the panel or legend above it.
+const TITLE: f64 = 6.0;
+/// From the left end of a title to its text, behind a box.
+const BOX: f64 = 17.0;
 const LEGEND_ROW: f64 = 20.0;
 
 /// One line over time.
 pub(crate) struct Line {
     /// Whose it is.
     pub(crate) name: String,
-    pub(crate) colour: Colour,
-    /// The index of its dashes; 0: none.
-    pub(crate) dash: usize,
+    pub(crate) look: Look,
     /// Interrupted where there are no data.
     pub(crate) parts: Vec<Vec<(f64, f64)>>,
 }
@@ -64,34 +62,35 @@ pub(crate) struct TimeFigure<'a> {
     pub(crate) limit_name: Option<&'a str>,
     /// Whether the axis is logarithmic when the numbers span more than a decade.
     pub(crate) by_ratio: bool,
+    /// Below the panels: whose numbers these are.
+    pub(crate) note: String,
 }
 
 impl TimeFigure<'_> {
     pub(crate) fn draw(&self, panels: &[TimePanel]) -> Svg {
         let columns = if panels.len() > 1 { 2 } else { 1 };
         let rows = panels.len().div_ceil(columns);
-        let titled = panels.iter().any(|panel| panel.title.is_some());
         let plot_height = if panels.len() > 1 { 150.0 } else { 250.0 };
-        let above = if titled { TITLE + ABOVE } else { ABOVE };
-        let entries = self.legend_entries(panels);
-        let legend_height = legend_rows(&entries) as f64 * LEGEND_ROW;
-        let row_height = above + plot_height + BELOW;
-        let height = legend_height + rows as f64 * row_height;
         let cell = WIDTH / columns as f64;
         let (x, y) = self.axes(panels);
-        draw(self.title, height, |canvas| {
+        let margins = Margins::of(x, cell, [y], plot_height);
+        let width = cell - margins.left - margins.right;
+        let titles = panels.iter().flat_map(|panel| &panel.title).map(|look| title_height(look, cell));
+        let y_name = y_name_height(self.y_name, y, cell);
+        let above = titles.fold(0.0, f64::max) + y_name;
+        let row_height = above + plot_height + x_name_height(TIME, x, width);
+        let entries = self.legend_entries(panels);
+        let legend = legend_height(&entries);
+        draw(self.title, &self.note, legend + rows as f64 * row_height, |canvas| {
             draw_legend(canvas, &entries);
             for (index, data) in panels.iter().enumerate() {
                 let (row, column) = (index / columns, index % columns);
-                let panel = Panel {
-                    left: column as f64 * cell + MARGIN_LEFT,
-                    top: legend_height + row as f64 * row_height + above,
-                    width: cell - MARGIN_LEFT - MARGIN_RIGHT,
-                    height: plot_height,
-                    x,
-                    y,
-                };
-                self.draw_panel(canvas, &panel, data);
+                let (left, top) = (column as f64 * cell, legend + row as f64 * row_height);
+                let panel = Panel { left: left + margins.left, top: top + above, width, height: plot_height, x, y };
+                if let Some(look) = &data.title {
+                    draw_title(canvas, (left, top), look, cell);
+                }
+                self.draw_panel(canvas, &panel, data, margins);
             }
         })
     }
@@ -109,13 +108,10 @@ impl TimeFigure<'_> {
         (Axis::Linear { from: 0.0, to: duration }, y)
     }
 
-    fn draw_panel(&self, canvas: &mut Canvas, panel: &Panel, data: &TimePanel) {
-        let names = ("time (s)", self.y_name);
+    fn draw_panel(&self, canvas: &mut Canvas, panel: &Panel, data: &TimePanel, margins: Margins) {
+        let names = (TIME, self.y_name);
         canvas.data(panel, names, |canvas| draw_warmup(canvas, panel, data.warmup_s));
-        if let Some(look) = &data.title {
-            draw_title(canvas, panel, look, ABOVE);
-        }
-        panel.draw_y(canvas, names.1);
+        panel.draw_y(canvas, names.1, margins);
         panel.draw_x(canvas, names.0);
         canvas.data(panel, names, |canvas| draw_lines(canvas, panel, data, self.limit_name.unwrap_or("limit")));
     }
@@ -126,11 +122,18 @@ impl TimeFigure<'_> {
         if let Some(name) = self.limit_name.filter(|_| limits) {
             entries.push(Entry::Limit(name.to_owned()));
         }
-        if panels.iter().any(|panel| panel.warmup_s > 0.0) {
-            entries.push(Entry::Box(Look { label: "warm-up, left out of the result".to_owned(), colour: SHADE }));
-        }
+        entries.extend(warmup_entry(panels.iter().map(|panel| panel.warmup_s)));
         entries
     }
+}
+
+/// The name of the horizontal axis.
+pub(crate) const TIME: &str = "time (s)";
+
+/// The meaning of the shade, where there is one.
+pub(crate) fn warmup_entry(mut warmups_s: impl Iterator<Item = f64>) -> Option<Entry> {
+    let shaded = warmups_s.any(|warmup_s| warmup_s > 0.0);
+    shaded.then(|| Entry::Box(Look::plain("warm-up, left out of the result", SHADE)))
 }
 
 /// Draws the lines of a panel, then its limits on top.
@@ -138,11 +141,11 @@ pub(crate) fn draw_lines(canvas: &mut Canvas, panel: &Panel, data: &TimePanel, l
     let (width, opacity) = if data.lines.len() > 3 { (1.25, 0.8) } else { (1.5, 1.0) };
     for line in &data.lines {
         for part in &line.parts {
-            draw_part(canvas, panel, &line.name, part, Pen { colour: line.colour, width, opacity, dash: line.dash });
+            draw_part(canvas, panel, &line.name, part, Pen { opacity, ..Pen::of(&line.look, width) });
         }
     }
     for part in &data.limits {
-        draw_part(canvas, panel, limit_name, part, Pen::new(LIMIT, 1.5));
+        draw_part(canvas, panel, limit_name, part, Pen::limit());
     }
 }
 
@@ -163,90 +166,98 @@ pub(crate) fn draw_warmup(canvas: &mut Canvas, panel: &Panel, warmup_s: f64) {
     }
 }
 
-/// Draws the name of a panel with its colour, this high above it.
-pub(crate) fn draw_title(canvas: &mut Canvas, panel: &Panel, look: &Look, above: f64) {
-    let (left, y) = (panel.left - MARGIN_LEFT, panel.top - above - 4.0);
+/// Draws the name of a panel with its colour, its top left corner here.
+pub(crate) fn draw_title(canvas: &mut Canvas, (left, top): (f64, f64), look: &Look, width: f64) {
+    let y = top + TITLE + line_height(NORMAL) / 2.0;
     canvas.rectangle(left, y - 5.0, 10.0, 10.0, look.colour, 1.0);
-    let label = fitted(&look.label, 13.0, panel.right() - left - 18.0);
-    canvas.text(&label, left + 17.0, y, Ink { size: 13.0, colour: INK, beside: Beside::Start });
+    canvas.lines(&look.label, left + BOX, y, width - BOX, Ink::text(Beside::Start));
+}
+
+/// The height of such a title.
+pub(crate) fn title_height(look: &Look, width: f64) -> f64 {
+    TITLE + text_height(&look.label, NORMAL, width - BOX)
 }
 
 /// One entry of a legend.
 pub(crate) enum Entry {
     Line(Look),
-    /// A line with dashes, by their index.
-    Dashed(Look, usize),
-    Mark(Look, Marker),
+    /// A line with its marker.
+    Mark(Look),
     Box(Look),
+    /// A bar that ends with its marker.
+    Bar(Look),
     Hosts(usize, String),
     Limit(String),
 }
 
 impl Entry {
-    fn label(&self) -> String {
+    fn label(&self) -> &str {
         match self {
-            Self::Line(look) | Self::Dashed(look, _) | Self::Box(look) | Self::Mark(look, _) => look.label.clone(),
-            Self::Hosts(_, name) | Self::Limit(name) => name.clone(),
+            Self::Line(look) | Self::Mark(look) | Self::Box(look) | Self::Bar(look) => &look.label,
+            Self::Hosts(_, name) | Self::Limit(name) => name,
         }
     }
 
     const fn swatch(&self) -> f64 {
         match self {
             Self::Hosts(..) => 80.0,
-            Self::Box(_) => 12.0,
-            Self::Dashed(..) => 30.0,
-            _ => 22.0,
+            Self::Box(_) | Self::Bar(_) => 12.0,
+            Self::Line(_) | Self::Mark(_) | Self::Limit(_) => 30.0,
         }
     }
 
+    /// The greatest width of its text.
+    fn most(&self) -> f64 {
+        WIDTH - self.swatch() - 6.0
+    }
+
     fn width(&self) -> f64 {
-        self.swatch() + 6.0 + text_width(&self.label(), SMALL) + 20.0
+        self.swatch() + 6.0 + text_width(self.label(), SMALL) + 20.0
+    }
+
+    fn height(&self) -> f64 {
+        text_height(self.label(), SMALL, self.most()) + LEGEND_ROW - line_height(SMALL)
     }
 }
 
-/// The entries with their positions.
-fn placed(entries: &[Entry]) -> Vec<(usize, f64)> {
-    let (mut row, mut left) = (0, 0.0);
-    entries
-        .iter()
-        .map(|entry| {
-            if left > 0.0 && left + entry.width() > WIDTH {
-                (row, left) = (row + 1, 0.0);
-            }
-            let place = (row, left);
-            left += entry.width();
-            place
-        })
-        .collect()
-}
-
-pub(crate) fn legend_rows(entries: &[Entry]) -> usize {
-    placed(entries).last().map_or(0, |(row, _)| row + 1)
+/// The entries with the left and top of each, and the height of all.
+fn placed(entries: &[Entry]) -> (Vec<(f64, f64)>, f64) {
+    let (mut left, mut top, mut row) = (0.0, 0.0, 0.0_f64);
+    let place = |entry: &Entry| {
+        // The last space of a row may stand outside.
+        if left > 0.0 && left + entry.width() - 20.0 > WIDTH {
+            (left, top, row) = (0.0, top + row, 0.0);
+        }
+        row = row.max(entry.height());
+        let place = (left, top);
+        left += entry.width();
+        place
+    };
+    let places = entries.iter().map(place).collect();
+    (places, top + row)
 }
 
 /// Height of a legend.
 pub(crate) fn legend_height(entries: &[Entry]) -> f64 {
-    legend_rows(entries) as f64 * LEGEND_ROW
+    placed(entries).1
 }
 
 pub(crate) fn draw_legend(canvas: &mut Canvas, entries: &[Entry]) {
-    for (entry, (row, left)) in entries.iter().zip(placed(entries)) {
-        let y = (row as f64 + 0.5) * LEGEND_ROW;
+    for (entry, (left, top)) in entries.iter().zip(placed(entries).0) {
+        let y = top + 0.5 * LEGEND_ROW;
         let right = left + entry.swatch();
         match entry {
-            Entry::Line(look) if REFERENCES.iter().any(|(colour, _)| *colour == look.colour) => {
-                canvas.line((left, y), (right, y), Pen::new(look.colour, 1.5));
-            }
-            Entry::Line(look) => canvas.line((left, y), (right, y), Pen::new(look.colour, 3.0)),
-            Entry::Dashed(look, dash) => {
-                canvas.line((left, y), (right, y), Pen { dash: *dash, ..Pen::new(look.colour, 2.0) });
-            }
-            Entry::Mark(look, marker) => {
-                canvas.line((left, y), (right, y), Pen::new(look.colour, 1.5));
-                draw_marker(canvas, ((left + right) / 2.0, y), *marker, look.colour);
+            Entry::Line(look) => canvas.line((left, y), (right, y), Pen::of(look, 2.0)),
+            Entry::Mark(look) => {
+                canvas.line((left, y), (right, y), Pen::of(look, 1.5));
+                draw_marker(canvas, ((left + right) / 2.0, y), look);
             }
             Entry::Box(look) => canvas.rectangle(left, y - 6.0, 12.0, 12.0, look.colour, 1.0),
-            Entry::Limit(_) => canvas.line((left, y), (right, y), Pen::new(LIMIT, 1.5)),
+            Entry::Bar(look) => {
+                canvas.rectangle(left, y, 12.0, 7.0, look.colour, 1.0);
+                draw_mark_of_bar(canvas, (left + 6.0, y - 1.0), look);
+            }
+            Entry::Limit(_) => canvas.line((left, y), (right, y), Pen::limit()),
             Entry::Hosts(hosts, _) => {
                 let each = entry.swatch() / *hosts as f64;
                 for index in 0..*hosts {
@@ -254,6 +265,7 @@ pub(crate) fn draw_legend(canvas: &mut Canvas, entries: &[Entry]) {
                 }
             }
         }
-        canvas.text(&entry.label(), right + 6.0, y, Ink { size: SMALL, colour: MUTED, beside: Beside::Start });
+        let ink = Ink { size: SMALL, colour: MUTED, beside: Beside::Start };
+        canvas.lines(entry.label(), right + 6.0, y, entry.most(), ink);
     }
 }

@@ -2,16 +2,18 @@
 
 use super::axis::Axis;
 use super::canvas::{
-    Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
+    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, TO_LABELS, WIDTH, draw, x_name, x_name_height,
+    y_name_height,
 };
+use super::interval::{Along, draw_beyond, draw_interval};
 use super::lines::{Entry, draw_legend, legend_height};
-use crate::style::{self, GRID, INK, Look, MUTED, Marker, PAPER};
+use super::text::{line_height, text_height};
+use crate::style::{self, GRID, Look, MUTED, Marker, PAPER};
 use lasthop_scenario::HostsKind;
 use lasthop_study::{FigureResult, Level, LineResult, MarkResult, PanelResult};
 
-const TITLE: f64 = 22.0;
-const ABOVE: f64 = 30.0;
-const BELOW: f64 = 50.0;
+/// The room above the title of a panel.
+const ABOVE: f64 = 6.0;
 /// The radius of a mark.
 const RADIUS: f64 = 4.0;
 /// The maximum number of marks on a line. A line with more is drawn without marks, which would cover it.
@@ -19,12 +21,12 @@ const MOST_MARKERS: usize = 40;
 
 /// The styles of a figure's lines, the same in all panels.
 struct Looks {
-    lines: Vec<(Look, Marker)>,
+    lines: Vec<Look>,
     references: Vec<Look>,
 }
 
 /// A figure of a study.
-pub(crate) fn draw_figure(figure: &FigureResult, hosts: HostsKind) -> Svg {
+pub(crate) fn draw_figure(figure: &FigureResult, hosts: HostsKind, note: &str) -> Svg {
     let looks = Looks::of(figure, hosts);
     let entries = looks.entries();
     let (columns, height) = match figure.panels.len() {
@@ -32,25 +34,29 @@ pub(crate) fn draw_figure(figure: &FigureResult, hosts: HostsKind) -> Svg {
         2..=4 => (2, 210.0),
         _ => (3, 150.0),
     };
-    let titled = figure.panels.iter().any(|panel| !panel.label.is_empty());
-    let above = if titled { TITLE + ABOVE } else { ABOVE };
-    let legend = legend_height(&entries);
-    let row = above + height + BELOW;
-    let rows = figure.panels.len().div_ceil(columns);
     let cell = WIDTH / columns as f64;
     let (x, levels) = level_axis(figure);
-    draw(&figure.title, legend + rows as f64 * row, |canvas| {
+    // Each panel may have its own scale. On a common one, rates from 1 to 54 Mb/s would hide the lowest.
+    let ys: Vec<Axis> = figure.panels.iter().map(|panel| upright_axis(figure, panel, columns == 3)).collect();
+    let margins = Margins::of(levels.ticks(x), cell, ys.iter().copied(), height);
+    let width = cell - margins.left - margins.right;
+    let titles = figure.panels.iter().filter(|panel| !panel.label.is_empty());
+    let title = titles.map(|panel| ABOVE + text_height(&panel.label, NORMAL, cell)).fold(0.0, f64::max);
+    let y_names = ys.iter().map(|y| y_name_height(&figure.y_label, *y, cell)).fold(0.0, f64::max);
+    let above = title + y_names;
+    let legend = legend_height(&entries);
+    let row = above + height + x_name_height(&figure.x_label, x, width) + levels.lower(width);
+    let rows = figure.panels.len().div_ceil(columns);
+    draw(&figure.title, note, legend + rows as f64 * row, |canvas| {
         draw_legend(canvas, &entries);
-        for (index, data) in figure.panels.iter().enumerate() {
-            let panel = Panel {
-                left: (index % columns) as f64 * cell + MARGIN_LEFT,
-                top: legend + (index / columns) as f64 * row + above,
-                width: cell - MARGIN_LEFT - MARGIN_RIGHT,
-                height,
-                x,
-                // Each panel may have its own scale. On a common one, rates from 1 to 54 Mb/s would hide the lowest.
-                y: upright_axis(figure, data, columns == 3),
-            };
+        for (index, (data, y)) in figure.panels.iter().zip(ys).enumerate() {
+            let (left, top) = ((index % columns) as f64 * cell, legend + (index / columns) as f64 * row);
+            let panel = Panel { left: left + margins.left, top: top + above, width, height, x, y };
+            if !data.label.is_empty() {
+                let y = top + ABOVE + line_height(NORMAL) / 2.0;
+                canvas.lines(&data.label, left, y, cell, Ink::text(Beside::Start));
+            }
+            panel.draw_y(canvas, &figure.y_label, margins);
             draw_panel(canvas, &panel, figure, data, &looks, &levels);
         }
     })
@@ -81,13 +87,13 @@ impl Looks {
     }
 
     fn entries(&self) -> Vec<Entry> {
-        let lines = self.lines.iter().map(|(look, marker)| Entry::Mark(look.clone(), *marker));
+        let lines = self.lines.iter().cloned().map(Entry::Mark);
         let references = self.references.iter().cloned().map(Entry::Line);
         if self.lines.len() + self.references.len() < 2 { Vec::new() } else { lines.chain(references).collect() }
     }
 
-    fn line(&self, label: &str) -> &(Look, Marker) {
-        self.lines.iter().find(|(look, _)| look.label == label).unwrap_or(&self.lines[0])
+    fn line(&self, label: &str) -> &Look {
+        self.lines.iter().find(|look| look.label == label).unwrap_or(&self.lines[0])
     }
 }
 
@@ -100,6 +106,19 @@ const SPREAD: f64 = 0.5;
 impl Levels {
     const fn are_words(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// The axis if it has ticks. Words stand within their room, and need none beside the panel.
+    const fn ticks(&self, axis: Axis) -> Axis {
+        if self.are_words() { Axis::Linear { from: 0.0, to: 1.0 } } else { axis }
+    }
+
+    /// By how much words need more height than a number, in a panel of this width.
+    fn lower(&self, width: f64) -> f64 {
+        let words = self.0.as_deref().unwrap_or_default();
+        let room = word_room(words, width);
+        let highest = words.iter().map(|word| text_height(word, SMALL, room)).fold(0.0, f64::max);
+        (highest - line_height(SMALL)).max(0.0)
     }
 
     /// The offset of a line's mark from its word. It keeps the marks of several lines apart.
@@ -116,6 +135,11 @@ impl Levels {
             }
         }
     }
+}
+
+/// The width for each of these words below a panel.
+fn word_room(words: &[String], width: f64) -> f64 {
+    width / words.len().max(1) as f64 - 6.0
 }
 
 fn marks(figure: &FigureResult) -> impl Iterator<Item = &MarkResult> {
@@ -143,7 +167,7 @@ fn level_axis(figure: &FigureResult) -> (Axis, Levels) {
         let room = (greatest / least).powf(0.04).max(1.1);
         Axis::Log { from: least / room, to: greatest * room }
     } else {
-        let room = if greatest > least { (greatest - least) * 0.05 } else { 1.0 };
+        let room = if greatest > least { (greatest - least) * 0.05 } else { (least.abs() * 0.1).max(1e-9) };
         Axis::Linear { from: least - room, to: greatest + room }
     };
     (axis, Levels(None))
@@ -166,27 +190,34 @@ fn is_share(measures: &str) -> bool {
     })
 }
 
+/// Whether a number can stand on the vertical axis of a figure.
+fn is_drawable(figure: &FigureResult, number: f64) -> bool {
+    number.is_finite() && (number > 0.0 || !figure.log_y)
+}
+
 fn upright_axis(figure: &FigureResult, panel: &PanelResult, own: bool) -> Axis {
     let panels = if own { std::slice::from_ref(panel) } else { &figure.panels };
-    let of_mark = |mark: &MarkResult| {
-        let ends = mark.ci95.map(|interval| [interval.low, interval.high]);
-        mark.y.into_iter().chain(ends.into_iter().flatten()).collect::<Vec<_>>()
-    };
-    let numbers: Vec<f64> = lines_of(panels).flat_map(|line| &line.marks).flat_map(of_mark).collect();
-    let (_, greatest) = ends(numbers.iter().copied());
-    // The axis of a share is 0 to 1. Intervals are cut off there.
-    let drawn = lines_of(panels).flat_map(|line| &line.marks).filter_map(|mark| mark.y).fold(0.0, f64::max);
-    if is_share(&figure.y) && !figure.log_y && drawn > 0.5 && drawn <= 1.0 {
+    let marks = || lines_of(panels).flat_map(|line| &line.marks);
+    let is_drawable = |number: &f64| is_drawable(figure, *number);
+    let (lowest, highest) = ends(marks().filter_map(|mark| mark.y).filter(is_drawable));
+    // The axis of a share is 0 to 1: an interval cannot mean more.
+    if is_share(&figure.y) && !figure.log_y && lowest >= 0.0 && highest > 0.5 && highest <= 1.0 {
         return Axis::Linear { from: 0.0, to: 1.0 };
     }
-    let (least, _) = ends(numbers.iter().copied().filter(|number| *number > 0.0));
-    if figure.log_y && least.is_finite() {
-        Axis::Log { from: least / 1.3, to: greatest * 1.3 }
-    } else if greatest > 0.0 {
-        Axis::from_zero(greatest * 1.04, 8)
+    let bars = marks().filter_map(|mark| mark.ci95).flat_map(|interval| [interval.low, interval.high]);
+    let (low, high) = ends(bars.filter(is_drawable).chain([lowest, highest]).filter(is_drawable));
+    if figure.log_y && low.is_finite() {
+        return Axis::Log { from: low / 1.3, to: high * 1.3 };
+    }
+    // Nothing that has no negative value gets an axis below 0 for its intervals, and two very different seeds give one of
+    // many times their mean: beyond the axis an interval is an arrow.
+    let low = if lowest < 0.0 { low.max(3.0 * lowest) } else { 0.0 };
+    let high = if highest > 0.0 { high.min(3.0 * highest) } else { highest.min(0.0) };
+    if low.is_finite() && high.is_finite() && low < high {
+        let room = (high - low) * 0.04;
+        Axis::spanning(if low < 0.0 { low - room } else { 0.0 }, if high > 0.0 { high + room } else { 0.0 }, 8)
     } else {
-        let (least, greatest) = ends(numbers.into_iter().chain([-1.0, 0.0]));
-        Axis::Linear { from: least, to: greatest }
+        Axis::from_zero(1.0, 8)
     }
 }
 
@@ -198,12 +229,6 @@ fn draw_panel(
     looks: &Looks,
     levels: &Levels,
 ) {
-    if !data.label.is_empty() {
-        let (left, y) = (panel.left - MARGIN_LEFT, panel.top - ABOVE - 4.0);
-        let label = fitted(&data.label, 13.0, panel.right() - left);
-        canvas.text(&label, left, y, Ink { size: 13.0, colour: INK, beside: Beside::Start });
-    }
-    panel.draw_y(canvas, &figure.y_label);
     draw_level_axis(canvas, panel, figure, levels);
     if levels.are_words() {
         // No part of a row of words can be enlarged.
@@ -224,7 +249,7 @@ fn draw_data(
 ) {
     for line in &data.references {
         let Some(look) = looks.references.iter().find(|look| look.label == line.label) else { continue };
-        let pen = Pen::new(look.colour, 1.5);
+        let pen = Pen::of(look, 1.5);
         if levels.are_words() {
             draw_at_words(canvas, panel, line, levels, pen);
             continue;
@@ -238,18 +263,24 @@ fn draw_data(
         }
     }
     for (index, line) in data.lines.iter().enumerate() {
-        let (look, marker) = looks.line(&line.label);
+        let look = looks.line(&line.label);
         let shift = levels.shift(index, data.lines.len());
         // Words have no order, so no line joins their marks: it would suggest values in between.
         if !levels.are_words() {
-            draw_line(canvas, panel, line, levels, Pen { opacity: 0.85, ..Pen::new(look.colour, 1.5) });
+            draw_line(canvas, panel, line, levels, Pen { opacity: 0.85, ..Pen::of(look, 1.5) });
         }
         for mark in &line.marks {
-            let Some(at) = place(panel, mark, levels, shift) else { continue };
+            let Some(y) = mark.y.filter(|y| y.is_finite()) else { continue };
+            let x = panel.x_at(levels.place(&mark.x) + shift);
             canvas.titled(&told(figure, &look.label, mark), |canvas| {
-                draw_interval(canvas, panel, mark, levels.place(&mark.x) + shift, Pen::new(look.colour, 1.5));
-                if levels.are_words() || line.marks.len() <= MOST_MARKERS {
-                    draw_marker(canvas, at, *marker, look.colour);
+                if let Some(interval) = mark.ci95 {
+                    let pen = Pen::new(look.colour, 1.5);
+                    draw_interval(canvas, panel, Along::Y, x, (interval.low, interval.high), pen);
+                }
+                match place(panel, mark, levels, shift) {
+                    None => draw_beyond(canvas, panel, Along::Y, x, y, look.colour),
+                    Some(at) if levels.are_words() || line.marks.len() <= MOST_MARKERS => draw_marker(canvas, at, look),
+                    Some(_) => {}
                 }
             });
         }
@@ -257,24 +288,18 @@ fn draw_data(
 }
 
 fn draw_level_axis(canvas: &mut Canvas, panel: &Panel, figure: &FigureResult, levels: &Levels) {
-    let name = if panel.x.is_log() { format!("{}, log scale", figure.x_label) } else { figure.x_label.clone() };
     let Some(words) = &levels.0 else {
-        return panel.draw_x(canvas, &name);
+        return panel.draw_x(canvas, &figure.x_label);
     };
     let bottom = panel.bottom();
     canvas.line((panel.left, bottom), (panel.right(), bottom), Pen::new(MUTED, 1.0));
-    let room = panel.width / words.len() as f64;
-    let widest = words.iter().map(|word| text_width(word, SMALL)).fold(1.0, f64::max);
-    // If they do not fit beside each other, every other one is lower.
-    let lower = if widest + 8.0 > room { 12.0 } else { 0.0 };
+    let room = word_room(words, panel.width);
     for (index, word) in words.iter().enumerate() {
         let x = panel.x_at(index as f64 + 0.5);
         canvas.line((x, panel.top), (x, bottom), Pen::new(GRID, 1.0));
-        let y = bottom + 14.0 + if index % 2 == 1 { lower } else { 0.0 };
-        let label = fitted(word, SMALL, if lower > 0.0 { room * 2.0 } else { room });
-        canvas.text(&label, x, y, Ink::label(Beside::Middle));
+        canvas.lines(word, x, bottom + TO_LABELS, room, Ink::label(Beside::Middle));
     }
-    canvas.text(&name, panel.left + panel.width / 2.0, bottom + 31.0 + lower, Ink::label(Beside::Middle));
+    panel.draw_x_name(canvas, &x_name(&figure.x_label, panel.x), levels.lower(panel.width));
 }
 
 /// `UCC, delay 10 ms: goodput 19.26 (19.01 to 19.51)`.
@@ -285,8 +310,9 @@ fn told(figure: &FigureResult, label: &str, mark: &MarkResult) -> String {
     format!("{label}, {} {}: {} {y}{interval}", figure.x_label, mark.x, figure.y_label)
 }
 
+/// `None` if the mark has no value, or none that is on the axis.
 fn place(panel: &Panel, mark: &MarkResult, levels: &Levels, shift: f64) -> Option<(f64, f64)> {
-    mark.y.map(|y| panel.at(levels.place(&mark.x) + shift, y))
+    mark.y.filter(|y| panel.y.covers(*y)).map(|y| panel.at(levels.place(&mark.x) + shift, y))
 }
 
 /// Draws a reference at each word, across the width of its marks.
@@ -310,32 +336,49 @@ fn draw_line(canvas: &mut Canvas, panel: &Panel, line: &LineResult, levels: &Lev
     }
 }
 
-fn draw_interval(canvas: &mut Canvas, panel: &Panel, mark: &MarkResult, place: f64, pen: Pen) {
-    let Some(interval) = mark.ci95 else { return };
-    let x = panel.x_at(place);
-    let (low, high) = (panel.y_at(interval.low), panel.y_at(interval.high));
-    // Too short to be visible behind the mark.
-    if low - high < 2.0 {
-        return;
-    }
-    canvas.line((x, low), (x, high), pen);
-    for end in [low, high] {
-        canvas.line((x - 4.0, end), (x + 4.0, end), pen);
-    }
+/// Draws the mark of an item around a point.
+pub(crate) fn draw_marker(canvas: &mut Canvas, at: (f64, f64), look: &Look) {
+    draw_sized_marker(canvas, at, look, RADIUS);
 }
 
-/// Draws a mark around a point.
-pub(crate) fn draw_marker(canvas: &mut Canvas, at: (f64, f64), marker: Marker, colour: style::Colour) {
-    let r = RADIUS;
-    let corners = |offsets: &[(f64, f64)]| -> Vec<(f64, f64)> {
-        offsets.iter().map(|(x, y)| (at.0 + x * r, at.1 + y * r)).collect()
+/// Draws the mark of a bar at its end, with a white edge that parts the two.
+pub(crate) fn draw_mark_of_bar(canvas: &mut Canvas, at: (f64, f64), look: &Look) {
+    draw_sized_marker(canvas, at, &Look { colour: PAPER, ..look.clone() }, RADIUS + 2.0);
+    draw_marker(canvas, at, look);
+}
+
+/// A triangle that points up, as high above its point as below, and a diamond.
+const TRIANGLE: [(f64, f64); 3] = [(0.0, -1.15), (1.25, 1.15), (-1.25, 1.15)];
+const DIAMOND: [(f64, f64); 4] = [(0.0, -1.35), (1.35, 0.0), (0.0, 1.35), (-1.35, 0.0)];
+/// The corners of an upright cross.
+const PLUS: [(f64, f64); 12] = [
+    (-0.4, -1.3),
+    (0.4, -1.3),
+    (0.4, -0.4),
+    (1.3, -0.4),
+    (1.3, 0.4),
+    (0.4, 0.4),
+    (0.4, 1.3),
+    (-0.4, 1.3),
+    (-0.4, 0.4),
+    (-1.3, 0.4),
+    (-1.3, -0.4),
+    (-0.4, -0.4),
+];
+
+/// With this radius.
+pub(crate) fn draw_sized_marker(canvas: &mut Canvas, at: (f64, f64), look: &Look, r: f64) {
+    let colour = look.colour;
+    let corners = |offsets: &[(f64, f64)], scale: f64| -> Vec<(f64, f64)> {
+        offsets.iter().map(|(x, y)| (at.0 + x * r * scale, at.1 + y * r * scale)).collect()
     };
-    match marker {
+    let aslant = PLUS.map(|(x, y)| ((x - y) * 0.75, (x + y) * 0.75));
+    match look.marker {
         Marker::Circle => canvas.circle(at, r, colour),
         Marker::Square => canvas.rectangle(at.0 - 0.9 * r, at.1 - 0.9 * r, 1.8 * r, 1.8 * r, colour, 1.0),
-        Marker::Triangle => canvas.polygon(&corners(&[(0.0, -1.3), (1.2, 0.9), (-1.2, 0.9)]), colour),
-        Marker::Diamond => canvas.polygon(&corners(&[(0.0, -1.35), (1.35, 0.0), (0.0, 1.35), (-1.35, 0.0)]), colour),
-        Marker::Down => canvas.polygon(&corners(&[(0.0, 1.3), (1.2, -0.9), (-1.2, -0.9)]), colour),
+        Marker::Triangle => canvas.polygon(&corners(&TRIANGLE, 1.0), colour),
+        Marker::Diamond => canvas.polygon(&corners(&DIAMOND, 1.0), colour),
+        Marker::Down => canvas.polygon(&corners(&TRIANGLE, -1.0), colour),
         Marker::Ring => {
             canvas.circle(at, r, colour);
             canvas.circle(at, r - 1.6, PAPER);
@@ -343,6 +386,16 @@ pub(crate) fn draw_marker(canvas: &mut Canvas, at: (f64, f64), marker: Marker, c
         Marker::Frame => {
             canvas.rectangle(at.0 - r, at.1 - r, 2.0 * r, 2.0 * r, colour, 1.0);
             canvas.rectangle(at.0 - r + 1.6, at.1 - r + 1.6, 2.0 * r - 3.2, 2.0 * r - 3.2, PAPER, 1.0);
+        }
+        Marker::Cross => canvas.polygon(&corners(&aslant, 1.0), colour),
+        Marker::Plus => canvas.polygon(&corners(&PLUS, 1.0), colour),
+        Marker::OpenTriangle => {
+            canvas.polygon(&corners(&TRIANGLE, 1.15), colour);
+            canvas.polygon(&corners(&TRIANGLE, 0.5), PAPER);
+        }
+        Marker::OpenDiamond => {
+            canvas.polygon(&corners(&DIAMOND, 1.1), colour);
+            canvas.polygon(&corners(&DIAMOND, 0.5), PAPER);
         }
     }
 }
@@ -384,7 +437,7 @@ mod tests {
     fn a_line_of_many_points_has_no_markers() {
         let line = |points: usize| {
             let marks = (0..points).map(|x| MarkResult { ci95: None, ..mark(Level::Number(x as f64), 3.0) });
-            draw_figure(&figure(marks.collect()), HostsKind::Simulated).text
+            draw_figure(&figure(marks.collect()), HostsKind::Simulated, "").text
         };
         let circles = |points| line(points).matches("<circle").count();
         assert_eq!(circles(MOST_MARKERS) - circles(MOST_MARKERS + 1), MOST_MARKERS);
@@ -395,7 +448,7 @@ mod tests {
     fn the_upright_axis_has_room_for_the_intervals() {
         let figure = figure(vec![mark(Level::Number(1.0), 19.0)]);
         // 20 at the end of the interval, and 4 % of room.
-        assert_eq!(upright_axis(&figure, &figure.panels[0], false).place(25.0), 1.0);
+        assert_eq!(upright_axis(&figure, &figure.panels[0], false), Axis::Linear { from: 0.0, to: 25.0 });
         let log = FigureResult { log_y: true, ..figure };
         assert!(upright_axis(&log, &log.panels[0], false).is_log());
     }
@@ -404,7 +457,7 @@ mod tests {
     fn a_line_is_parted_where_there_is_nothing() {
         let mut marks: Vec<MarkResult> = (0..6).map(|x| mark(Level::Number(f64::from(x)), 3.0)).collect();
         marks[2] = MarkResult { y: None, ci95: None, ..marks[2].clone() };
-        let svg = draw_figure(&figure(marks), HostsKind::Simulated).text;
+        let svg = draw_figure(&figure(marks), HostsKind::Simulated, "").text;
         assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
         assert_eq!(svg.matches("<circle").count(), 5, "{svg}");
     }
@@ -415,7 +468,7 @@ mod tests {
         let mut figure = figure(words());
         let reference = LineResult { label: "theory".into(), source: None, marks: words() };
         figure.panels[0].references.push(reference);
-        assert_eq!(draw_figure(&figure, HostsKind::Simulated).text.matches("<polyline").count(), 0);
+        assert_eq!(draw_figure(&figure, HostsKind::Simulated, "").text.matches("<polyline").count(), 0);
         let (_, levels) = level_axis(&figure);
         assert_eq!((levels.shift(0, 2), levels.shift(1, 2), levels.shift(0, 1)), (-0.125, 0.125, 0.0));
         let numbers = Levels(None);
@@ -433,7 +486,7 @@ mod tests {
     #[test]
     fn a_study_without_any_value_is_drawn_empty() {
         let empty = |x: f64| MarkResult { x: Level::Number(x), y: None, ci95: None };
-        let svg = draw_figure(&figure(vec![empty(1.0), empty(2.0)]), HostsKind::Simulated).text;
+        let svg = draw_figure(&figure(vec![empty(1.0), empty(2.0)]), HostsKind::Simulated, "").text;
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 }

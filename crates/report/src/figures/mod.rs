@@ -6,18 +6,21 @@ mod canvas;
 mod cases;
 mod cdf;
 mod difference;
+mod interval;
 mod lines;
 mod marks;
 mod states;
 mod stations;
+mod text;
 mod thin;
 mod tradeoff;
 
 pub(crate) use canvas::number;
 pub use canvas::span;
+pub(crate) use text::{FONT, is_in_font};
 
 use crate::CaseRun;
-use crate::style::{self, Colour, FlowLooks, Look};
+use crate::style::{self, FlowLooks, Look};
 use lasthop_scenario::{Comparison, FlowResult, FlowSample, FlowSeries, RunResult, Series};
 use lasthop_study::StudyResult;
 use lines::{Legend, Line, TimeFigure, TimePanel};
@@ -73,7 +76,7 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
             "Recovery and Loss are time spent repairing losses; each column shows the most severe state in it.".into(),
         svg: svg.text,
     }));
-    figures.extend(queue(&[(None, run, series)]));
+    figures.extend(queue(&[(None, run, series)], note_of_run(run)));
     figures
 }
 
@@ -82,6 +85,30 @@ fn bars_of(seeds: usize) -> String {
     match seeds {
         0 | 1 => "One seed: there are no confidence intervals.".to_owned(),
         seeds => format!("Means over {seeds} seeds; the bars are their 95 % confidence intervals."),
+    }
+}
+
+/// The note below a figure of one run.
+fn note_of_run(run: &RunResult) -> String {
+    format!("One run, seed {}.", run.seed)
+}
+
+/// The note below a figure of everything that these seeds gave.
+fn note_of_seeds(what: &str, seeds: &[u64]) -> String {
+    match seeds {
+        [seed] => format!("{what}, seed {seed}."),
+        seeds => format!("{what}, {} seeds.", seeds.len()),
+    }
+}
+
+/// The note below a figure of means over seeds with bars.
+fn note_of_means(what: &str, seeds: &[u64]) -> String {
+    match seeds {
+        [seed] => format!("One seed, {seed}: no intervals."),
+        seeds => format!(
+            "{what}; bars: 95 % confidence interval of {} seeds. An arrow: it ends beyond the axis.",
+            seeds.len()
+        ),
     }
 }
 
@@ -125,35 +152,58 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Fi
     figures
         .extend([cdf::RTT, cdf::GOODPUT].iter().filter_map(|kind| cdf::of_comparison(kind, comparison, runs, &looks)));
     figures.extend(goodput_over_time_of_cases(comparison, &firsts, &one));
-    figures.extend(queue(&firsts).map(|figure| Figure { caption: format!("{}{one}", figure.caption), ..figure }));
+    figures.extend(
+        queue(&firsts, note_of_firsts(comparison))
+            .map(|figure| Figure { caption: format!("{}{one}", figure.caption), ..figure }),
+    );
     figures
 }
 
-/// The colour of each connection of a case: that of its policy if the cases differ in them, else that of the case.
-fn case_colour(by_policy: bool, look: Option<&Look>) -> impl Fn(&FlowResult) -> Colour {
-    let of_case = look.map_or(style::host(0, 1), |look| look.colour);
-    move |flow| if by_policy { style::policy(&flow.policy).colour } else { of_case }
+/// The looks of connections in figures of cases.
+struct CaseLooks<'a> {
+    /// Of each policy, if cases differ in them and hosts of one case too; else the titles of the cases explain theirs.
+    policies: Vec<(&'a str, Look)>,
 }
 
-/// The legend of these colours; nothing where the titles of the cases explain them.
-fn case_legend(policies: &[&str], runs: &[Shown<'_>]) -> Vec<Look> {
-    let mixed = |run: &RunResult| run.flows.iter().any(|flow| flow.policy != run.flows[0].policy);
-    let explained = policies.len() > 1 && runs.iter().any(|(_, run, _)| mixed(run));
-    if explained { policies.iter().map(|name| style::policy(name)).collect() } else { Vec::new() }
+impl<'a> CaseLooks<'a> {
+    fn of(comparison: &'a Comparison, runs: &[Shown<'_>]) -> Self {
+        let policies = style::policies(comparison);
+        let mixed = |run: &RunResult| run.flows.iter().any(|flow| flow.policy != run.flows[0].policy);
+        let needed = policies.len() > 1 && runs.iter().any(|(_, run, _)| mixed(run));
+        let looks = style::of_policies(&policies);
+        Self { policies: if needed { policies.into_iter().zip(looks).collect() } else { Vec::new() } }
+    }
+
+    /// Of a connection in a case with this look. Where a colour is a case, its lines are alike.
+    fn look(&self, case: Option<&Look>, flow: &FlowResult) -> Look {
+        let of_policy = self.policies.iter().find(|(policy, _)| *policy == flow.policy).map(|(_, look)| look.clone());
+        of_policy.unwrap_or_else(|| Look::plain("", case.map_or(style::ALONE, |look| look.colour)))
+    }
+
+    fn legend(&self) -> Vec<Look> {
+        self.policies.iter().map(|(_, look)| look.clone()).collect()
+    }
+}
+
+/// The note below figures over time of cases: they show the first seed.
+fn note_of_firsts(comparison: &Comparison) -> String {
+    match comparison.seeds.as_slice() {
+        [first, _, ..] => format!("Seed {first}, one of {}.", comparison.seeds.len()),
+        seeds => note_of_seeds("One run of each case", seeds),
+    }
 }
 
 fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> Option<Figure> {
-    let policies = style::policies(comparison);
-    let by_policy = policies.len() > 1;
+    let looks = CaseLooks::of(comparison, runs);
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), cases::COLUMNS);
-    let row = |(look, run, series): &Shown<'_>| {
-        let colour = case_colour(by_policy, *look);
-        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, &colour);
-        cases::Row { rtt: panel(*look, run, lines), bars: bars::bars(run, &colour), headline: headline(run) }
+    let row = |(case, run, series): &Shown<'_>| {
+        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, |flow| looks.look(*case, flow));
+        let bars = bars::bars(run, !looks.policies.is_empty(), |flow| looks.look(*case, flow));
+        cases::Row { rtt: panel(*case, run, lines), bars, headline: headline(run) }
     };
     let rows: Vec<cases::Row> = runs.iter().map(row).collect();
-    let svg = cases::draw_cases(&rows, case_legend(&policies, runs))?;
-    let colours = if by_policy { " A colour is a policy." } else { "" };
+    let svg = cases::draw_cases(&rows, looks.legend(), &note_of_firsts(comparison))?;
+    let colours = if looks.policies.is_empty() { "" } else { " A colour is a policy." };
     Some(Figure {
         name: "before-and-after".into(),
         title: "Round trips over time, and the goodput of each host".into(),
@@ -180,7 +230,7 @@ pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
         name: name_in_study(index, &figure.title).into(),
         title: figure.title.clone().into(),
         caption: interval.clone(),
-        svg: marks::draw_figure(figure, study.hosts_kind).text,
+        svg: marks::draw_figure(figure, study.hosts_kind, &note_of_means("Means", &study.seeds)).text,
     };
     study.figures.iter().enumerate().map(figure).collect()
 }
@@ -201,12 +251,12 @@ fn flow_lines(
     series: &FlowSeries,
     columns: usize,
     of: impl Fn(&FlowSample) -> Option<f64>,
-    colour: impl Fn(&FlowResult) -> Colour,
+    look: impl Fn(&FlowResult) -> Look,
 ) -> Vec<Line> {
     let line = |flow: &FlowResult| {
         let points = series.of_flow(flow.id).map(|sample| (sample.t_s, of(&sample)));
         let parts = thin(points, (0.0, run.duration_s), columns);
-        (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), colour: colour(flow), dash: 0, parts })
+        (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
 }
@@ -232,7 +282,7 @@ fn panel(title: Option<&Look>, run: &RunResult, lines: Vec<Line>) -> TimePanel {
 fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(run.flows.len(), 880);
-    let lines = flow_lines(run, series, columns, |sample| sample.srtt_ms, |flow| looks.colour(flow));
+    let lines = flow_lines(run, series, columns, |sample| sample.srtt_ms, |flow| looks.look(flow).clone());
     if lines.is_empty() {
         return None;
     }
@@ -242,6 +292,7 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
         legend: legend(&looks),
         limit_name: None,
         by_ratio: true,
+        note: note_of_run(run),
     };
     Some(Figure {
         name: "rtt".into(),
@@ -258,43 +309,39 @@ fn goodput_lines(
     run: &RunResult,
     series: &FlowSeries,
     columns: usize,
-    colour: impl Fn(&FlowResult) -> Colour,
+    look: impl Fn(&FlowResult) -> Look,
 ) -> Vec<Line> {
     let line = |flow: &FlowResult| {
         let means = goodputs(series, flow.id).into_iter().map(|(t_s, mbps)| (t_s, Some(mbps)));
         let parts = thin(means, (0.0, run.duration_s), columns);
-        (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), colour: colour(flow), dash: 0, parts })
+        (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
 }
 
 fn goodput_over_time_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
-    let lines = goodput_lines(run, series, columns(run.flows.len(), 880), |flow| looks.colour(flow));
-    goodput_over_time(&[panel(None, run, lines)], legend(&looks), "")
+    let lines = goodput_lines(run, series, columns(run.flows.len(), 880), |flow| looks.look(flow).clone());
+    goodput_over_time(&[panel(None, run, lines)], legend(&looks), "", note_of_run(run))
 }
 
 fn goodput_over_time_of_cases(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> Option<Figure> {
-    let policies = style::policies(comparison);
+    let looks = CaseLooks::of(comparison, runs);
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), 400);
-    let of = |(look, run, series): &Shown<'_>| {
-        let lines = goodput_lines(run, &series.flows, columns, case_colour(policies.len() > 1, *look));
-        panel(*look, run, lines)
+    let of = |(case, run, series): &Shown<'_>| {
+        panel(*case, run, goodput_lines(run, &series.flows, columns, |flow| looks.look(*case, flow)))
     };
     let panels: Vec<TimePanel> = runs.iter().map(of).collect();
-    let legend = match case_legend(&policies, runs) {
-        looks if looks.is_empty() => Legend::Nothing,
-        looks => Legend::Looks(looks),
-    };
-    goodput_over_time(&panels, legend, one)
+    let legend = if looks.policies.is_empty() { Legend::Nothing } else { Legend::Looks(looks.legend()) };
+    goodput_over_time(&panels, legend, one, note_of_firsts(comparison))
 }
 
-fn goodput_over_time(panels: &[TimePanel], legend: Legend, one: &str) -> Option<Figure> {
+fn goodput_over_time(panels: &[TimePanel], legend: Legend, one: &str, note: String) -> Option<Figure> {
     if panels.iter().all(|panel| panel.lines.is_empty()) {
         return None;
     }
-    let figure =
-        TimeFigure { title: "Goodput over time", y_name: "goodput (Mb/s)", legend, limit_name: None, by_ratio: false };
+    let (title, y_name) = ("Goodput over time", "goodput (Mb/s)");
+    let figure = TimeFigure { title, y_name, legend, limit_name: None, by_ratio: false, note };
     Some(Figure {
         name: "goodput-over-time".into(),
         title: "Goodput over time".into(),
@@ -328,7 +375,7 @@ fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(2 * run.flows.len(), 880);
     let cwnd = |sample: &FlowSample| Some(f64::from(sample.cwnd_segments));
-    let lines = flow_lines(run, series, columns, cwnd, |flow| looks.colour(flow));
+    let lines = flow_lines(run, series, columns, cwnd, |flow| looks.look(flow).clone());
     if lines.is_empty() {
         return None;
     }
@@ -348,6 +395,7 @@ fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
         legend: legend(&looks),
         limit_name: Some("upper limit, least and greatest"),
         by_ratio: false,
+        note: note_of_run(run),
     };
     Some(Figure {
         name: "cwnd".into(),
@@ -387,14 +435,14 @@ fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64,
     if least == most { least } else { least.into_iter().chain(most).collect() }
 }
 
-fn queue(runs: &[Shown<'_>]) -> Option<Figure> {
+fn queue(runs: &[Shown<'_>], note: String) -> Option<Figure> {
     let width = if runs.len() > 1 { 400 } else { 880 };
     let columns = columns(runs.len(), width);
     let of = |(look, run, series): &Shown<'_>| {
         let lengths = series.queues.of_place("access_point").map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
         let parts = thin(lengths, (0.0, run.duration_s), columns);
-        let colour = look.map_or(style::host(0, 1), |look| look.colour);
-        let line = Line { name: "the queue".to_owned(), colour, dash: 0, parts };
+        let look_of_line = Look::plain("", look.map_or(style::ALONE, |look| look.colour));
+        let line = Line { name: "the queue".to_owned(), look: look_of_line, parts };
         let mut panel = panel(*look, run, vec![line]);
         let room = run.scenario["access"]["queue_packets"].as_f64();
         panel.limits = room.map(|room| vec![(0.0, room), (run.duration_s, room)]).into_iter().collect();
@@ -410,6 +458,7 @@ fn queue(runs: &[Shown<'_>]) -> Option<Figure> {
         legend: Legend::Nothing,
         limit_name: Some("room of the queue"),
         by_ratio: false,
+        note,
     };
     Some(Figure {
         name: "queue".into(),

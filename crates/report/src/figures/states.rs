@@ -1,13 +1,16 @@
 //! The congestion-avoidance state of each connection over time, one strip for each.
 
 use super::axis::Axis;
-use super::canvas::{Beside, Canvas, Ink, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw};
-use super::lines::{Entry, draw_legend, legend_height};
-use crate::style::{Look, STATES, UNKNOWN_STATE, host_name};
+use super::canvas::{Beside, Canvas, Ink, Margins, Panel, SMALL, Svg, WIDTH, draw, x_name_height};
+use super::lines::{Entry, TIME, draw_legend, legend_height, warmup_entry};
+use super::note_of_run;
+use super::text::text_width;
+use crate::style::{Look, SHADE, STATES, UNKNOWN_STATE, host_name};
 use lasthop_scenario::{FlowSeries, RunResult};
 
-/// Width for the names of connections.
-const NAMES: f64 = 84.0;
+/// From the names of connections to their strips.
+const AWAY: f64 = 8.0;
+const HEAD: &str = "connection";
 /// Maximum cells over all strips. It bounds the size of the file.
 const MOST_CELLS: usize = 12_000;
 
@@ -16,37 +19,53 @@ pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
     if flows.is_empty() {
         return None;
     }
-    let look = |(label, colour): &(&str, _)| Look { label: (*label).to_owned(), colour: *colour };
-    let entries: Vec<Entry> = STATES.iter().map(look).map(Entry::Box).collect();
+    let mut entries: Vec<Entry> =
+        STATES.iter().map(|(label, colour)| Entry::Box(Look::plain(label, *colour))).collect();
+    entries.extend(warmup_entry([run.warmup_s].into_iter()));
+    let labels: Vec<String> = flows.iter().map(|flow| label(run, *flow, flows.len())).collect();
+    let longest = labels.iter().map(String::as_str).chain([HEAD]).map(|label| text_width(label, SMALL));
+    let names = longest.fold(0.0, f64::max) + AWAY;
     let strip = (260.0 / flows.len() as f64).clamp(7.0, 18.0);
     let top = legend_height(&entries) + 22.0;
+    let x = Axis::Linear { from: 0.0, to: run.duration_s.max(1e-3) };
     let panel = Panel {
-        left: NAMES,
+        left: names,
         top,
-        width: WIDTH - NAMES - MARGIN_RIGHT,
+        width: WIDTH - names - Margins::of(x, WIDTH - names, [], 1.0).right,
         height: strip * flows.len() as f64,
-        x: Axis::Linear { from: 0.0, to: run.duration_s.max(1e-3) },
+        x,
         y: Axis::Linear { from: 0.0, to: flows.len() as f64 },
     };
-    Some(draw("Congestion-avoidance state over time", panel.bottom() + 46.0, |canvas| {
+    let height = panel.bottom() + x_name_height(TIME, x, panel.width);
+    Some(draw("Congestion-avoidance state over time", &note_of_run(run), height, |canvas| {
         draw_legend(canvas, &entries);
-        canvas.text("connection", NAMES - 8.0, top - 12.0, Ink::label(Beside::End));
+        canvas.text(HEAD, names - AWAY, top - 12.0, Ink::label(Beside::End));
         let columns = (MOST_CELLS / flows.len()).clamp(50, panel.width as usize);
-        for (row, flow) in flows.iter().enumerate() {
+        for (row, (flow, label)) in flows.iter().zip(&labels).enumerate() {
             let strip_top = top + strip * row as f64;
             let every = (SMALL * 1.3 / strip).ceil() as usize;
-            let host = run.flows.iter().find(|of| of.id == *flow).map_or(0, |of| of.host);
-            let host = host_name(run, host);
-            let label = if flows.len() == hosts(run) { host } else { format!("{flow} ({host})") };
             if row % every.max(1) == 0 {
-                canvas.text(&label, NAMES - 8.0, strip_top + strip / 2.0, Ink::label(Beside::End));
+                canvas.text(label, names - AWAY, strip_top + strip / 2.0, Ink::label(Beside::End));
             }
-            canvas.data(&panel, ("time (s)", ""), |canvas| {
-                draw_strip(canvas, &panel, (strip_top, strip), &label, &most_severe(&panel, series, *flow, columns));
+            canvas.data(&panel, (TIME, ""), |canvas| {
+                draw_strip(canvas, &panel, (strip_top, strip), label, &most_severe(&panel, series, *flow, columns));
             });
         }
-        panel.draw_x(canvas, "time (s)");
+        // On top of the strips too, which are paler there.
+        let warmup = panel.x_at(run.warmup_s) - panel.left;
+        if warmup > 0.0 {
+            let shade = |canvas: &mut Canvas| canvas.rectangle(panel.left, top, warmup, panel.height, SHADE, 0.6);
+            canvas.data(&panel, (TIME, ""), shade);
+        }
+        panel.draw_x(canvas, TIME);
     }))
+}
+
+/// The name of a connection among so many: its host if each has one.
+fn label(run: &RunResult, flow: u32, flows: usize) -> String {
+    let host = run.flows.iter().find(|of| of.id == flow).map_or(0, |of| of.host);
+    let host = host_name(run, host);
+    if flows == hosts(run) { host } else { format!("{flow} ({host})") }
 }
 
 fn hosts(run: &RunResult) -> usize {

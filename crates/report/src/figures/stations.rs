@@ -1,13 +1,14 @@
 //! The PHY rate of each station and its share of the air, both ways: what makes one slow station cost all others.
 
-use super::Figure;
 use super::axis::Axis;
-use super::canvas::{
-    Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, WIDTH, draw, number, text_width,
-};
+use super::bars::host_labels;
+use super::canvas::{Beside, Canvas, Ink, Margins, Panel, Pen, TO_LABELS, WIDTH, draw, number, y_name_height};
 use super::lines::{Entry, draw_legend, legend_height};
+use super::{Figure, note_of_run};
 use crate::style::{self, Look, MUTED};
 use lasthop_scenario::{RunResult, StationResult};
+
+const HEIGHT: f64 = 180.0;
 
 /// One quantity of a station, up and down.
 struct Quantity {
@@ -32,23 +33,27 @@ pub(crate) fn stations(run: &RunResult) -> Option<Figure> {
     if stations.iter().all(|station| (PHY_RATE.of)(station) == [0.0; 2]) {
         return None;
     }
-    let looks = ["up", "down"].map(style::direction);
+    let looks = style::directions();
     let entries = looks.clone().map(Entry::Box);
     let (title, air) =
         if has_air { ("PHY rate and airtime", ", and for how long it is on the air") } else { ("PHY rate", "") };
-    let width = WIDTH / quantities.len() as f64;
-    let svg = draw(&format!("{title} of each station"), legend_height(&entries) + 30.0 + 180.0 + 46.0, |canvas| {
+    let cell = WIDTH / quantities.len() as f64;
+    let axis = |quantity: &Quantity| Axis::from_zero(stations.iter().flat_map(quantity.of).fold(0.0, f64::max), 6);
+    let top = legend_height(&entries) + y_name_height(PHY_RATE.name, axis(&PHY_RATE), cell);
+    let svg = draw(&format!("{title} of each station"), &note_of_run(run), top + HEIGHT + 46.0, |canvas| {
         draw_legend(canvas, &entries);
         for (index, quantity) in quantities.iter().enumerate() {
-            let highest = stations.iter().flat_map(quantity.of).fold(0.0, f64::max);
+            let y = axis(quantity);
+            let margins = Margins::of_y(y, HEIGHT);
             let panel = Panel {
-                left: index as f64 * width + MARGIN_LEFT,
-                top: legend_height(&entries) + 30.0,
-                width: width - MARGIN_LEFT - MARGIN_RIGHT,
-                height: 180.0,
+                left: index as f64 * cell + margins.left,
+                top,
+                width: cell - margins.left - margins.right,
+                height: HEIGHT,
                 x: Axis::Linear { from: 0.0, to: 1.0 },
-                y: Axis::from_zero(highest, 6),
+                y,
             };
+            panel.draw_y(canvas, quantity.name, margins);
             draw_bars(canvas, &panel, run, quantity, &looks);
         }
     });
@@ -63,15 +68,15 @@ pub(crate) fn stations(run: &RunResult) -> Option<Figure> {
 }
 
 fn draw_bars(canvas: &mut Canvas, panel: &Panel, run: &RunResult, quantity: &Quantity, looks: &[Look; 2]) {
-    panel.draw_y(canvas, quantity.name);
     canvas.line((panel.left, panel.bottom()), (panel.right(), panel.bottom()), Pen::new(MUTED, 1.0));
     let stations = &run.access.stations;
     let space = panel.width / stations.len() as f64;
     let width = (space * 0.4).min(24.0);
-    let every = ((text_width("99", SMALL) + 4.0) / space).ceil() as usize;
-    let label = |host: u16| run.host_name(host).unwrap_or_else(|| host.to_string());
-    let all_fit = stations.iter().all(|station| text_width(&label(station.host), SMALL) + 4.0 <= space);
-    for (index, station) in stations.iter().enumerate() {
+    let label = |station: &StationResult| {
+        (run.host_name(station.host).unwrap_or_else(|| station.host.to_string()), station.host)
+    };
+    let labels = host_labels(&stations.iter().map(label).collect::<Vec<_>>(), space);
+    for (index, (station, label)) in stations.iter().zip(labels).enumerate() {
         let middle = panel.left + (index as f64 + 0.5) * space;
         let both = (quantity.of)(station).into_iter().zip(looks).zip([middle - width, middle]);
         for ((value, look), left) in both.filter(|((value, _), _)| *value > 0.0) {
@@ -81,10 +86,9 @@ fn draw_bars(canvas: &mut Canvas, panel: &Panel, run: &RunResult, quantity: &Qua
                 canvas.rectangle(left, top, width, panel.bottom() - top, look.colour, 1.0);
             });
         }
-        if all_fit || index % every.max(1) == 0 {
-            let label = if all_fit { label(station.host) } else { station.host.to_string() };
-            canvas.text(&label, middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
+        if let Some(label) = label {
+            canvas.text(&label, middle, panel.bottom() + TO_LABELS, Ink::label(Beside::Middle));
         }
     }
-    canvas.text("host", panel.left + panel.width / 2.0, panel.bottom() + 31.0, Ink::label(Beside::Middle));
+    panel.draw_x_name(canvas, "host", 0.0);
 }

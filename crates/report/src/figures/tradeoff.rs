@@ -2,89 +2,80 @@
 
 use super::axis::Axis;
 use super::bars::{COLUMNS, Mean};
-use super::canvas::{Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
-use crate::style::{GRID, INK, Look, PAPER};
+use super::canvas::{Beside, Ink, Margins, Panel, Pen, SMALL, Svg, WIDTH, draw, x_name_height, y_name_height};
+use super::interval::{Along, draw_interval};
+use super::marks::draw_sized_marker;
+use super::note_of_means;
+use super::text::{text_height, text_width};
+use crate::style::{INK, Look};
 use lasthop_scenario::{CaseResult, Comparison};
 
-const ROW: f64 = 24.0;
+/// The names of the axes.
+const RTT: &str = "smoothed RTT, 95th percentile (ms)";
+const GOODPUT: &str = "aggregate goodput (Mb/s)";
+/// From a panel to the markers of the legend, and from these to its text.
+const AWAY: f64 = 36.0;
+const TO_TEXT: f64 = 16.0;
+/// The radius of a marker, and by how much one is larger below another.
+const RADIUS: f64 = 5.0;
+const LARGER: f64 = 2.5;
 
-/// Radius of the circle around a number.
-const RADIUS: f64 = 9.0;
-
-/// The position of each point's number: on the point, or the nearest place without another number.
-fn numbers_beside(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let apart = 2.0 * RADIUS + 3.0;
-    let mut taken: Vec<(f64, f64)> = Vec::new();
-    for (x, y) in places {
-        let ring = |ring: u32| {
-            (0..8 * ring).map(move |step| {
-                let angle = f64::from(step) / f64::from(8 * ring) * std::f64::consts::TAU;
-                (x + apart * f64::from(ring) * angle.cos(), y + apart * f64::from(ring) * angle.sin())
-            })
-        };
-        let is_free = |at: &(f64, f64)| taken.iter().all(|other| (other.0 - at.0).hypot(other.1 - at.1) >= apart - 0.5);
-        let free = std::iter::once((*x, *y)).chain((1..20).flat_map(ring)).find(is_free);
-        taken.push(free.unwrap_or((*x, *y)));
-    }
-    taken
+/// The radius of each marker, in the order of drawing: of several in one place, the earlier are larger and remain visible.
+fn radii(places: &[(f64, f64)]) -> Vec<f64> {
+    let is_near = |one: (f64, f64), other: (f64, f64)| (one.0 - other.0).hypot(one.1 - other.1) < RADIUS;
+    let above = |at: usize| places[at + 1..].iter().filter(|other| is_near(places[at], **other)).count();
+    (0..places.len()).map(|at| RADIUS + LARGER * above(at).min(8) as f64).collect()
 }
 
 /// `None` if no case has an RTT.
 pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
     let point = |(index, case): (usize, &CaseResult)| {
         let [goodput, _, rtt] = &COLUMNS;
-        Some((index, Mean::of(case, rtt)?, Mean::of(case, goodput)?))
+        Some((&looks[index], Mean::of(case, rtt)?, Mean::of(case, goodput)?))
     };
-    let points: Vec<(usize, Mean, Mean)> = comparison.cases.iter().enumerate().filter_map(point).collect();
-    // An interval may extend below every measured round trip, so the axis follows the means.
-    let lowest = points.iter().map(|(_, rtt, _)| rtt.low.max(0.8 * rtt.value)).fold(f64::INFINITY, f64::min);
-    let slowest = points.iter().map(|(_, rtt, _)| rtt.high).fold(0.0, f64::max);
-    let most = points.iter().map(|(.., goodput)| goodput.high).fold(0.0, f64::max);
+    let points: Vec<(&Look, Mean, Mean)> = comparison.cases.iter().enumerate().filter_map(point).collect();
     if points.is_empty() {
         return None;
     }
-    let longest = looks.iter().map(|look| text_width(&look.label, SMALL)).fold(0.0, f64::max);
-    let legend = (longest + 46.0).min(300.0);
+    // An interval may extend below every measured round trip, so the axis follows the means: what is beyond is an arrow.
+    let lowest = points.iter().map(|(_, rtt, _)| rtt.low.max(0.8 * rtt.value)).fold(f64::INFINITY, f64::min);
+    let slowest = points.iter().map(|(_, rtt, _)| rtt.most()).fold(0.0, f64::max);
+    let most = points.iter().map(|(.., goodput)| goodput.most()).fold(0.0, f64::max);
+    let (x, y) = (Axis::around(lowest * 0.8, slowest * 1.05, 6), Axis::from_zero(most * 1.05, 8));
+    let longest = looks.iter().map(|look| text_width(&look.label, SMALL)).fold(0.0, f64::max).min(250.0);
+    let legend = AWAY + TO_TEXT + longest + 4.0;
+    let row = looks.iter().map(|look| text_height(&look.label, SMALL, longest + 1.0)).fold(0.0, f64::max) + 9.0;
+    let height = (looks.len() as f64 * row).max(250.0);
+    let margins = Margins::of(x, WIDTH - legend, [y], height);
     let panel = Panel {
-        left: MARGIN_LEFT,
-        top: 30.0,
-        width: WIDTH - MARGIN_LEFT - legend - 24.0,
-        height: (looks.len() as f64 * ROW).max(250.0),
-        x: Axis::around(lowest * 0.8, slowest * 1.05, 6),
-        y: Axis::from_zero(most * 1.05, 8),
+        left: margins.left,
+        top: y_name_height(GOODPUT, y, WIDTH),
+        width: WIDTH - margins.left - legend,
+        height,
+        x,
+        y,
     };
-    let svg = draw("Aggregate goodput against RTT of each case", panel.bottom() + 46.0, |canvas| {
-        panel.draw_y(canvas, "aggregate goodput (Mb/s)");
-        for tick in panel.x.ticks((panel.width / 80.0) as usize) {
-            canvas.line((panel.x_at(tick), panel.top), (panel.x_at(tick), panel.bottom()), Pen::new(GRID, 1.0));
-        }
-        let scale = if panel.x.is_log() { ", log scale" } else { "" };
-        panel.draw_x(canvas, &format!("smoothed RTT, 95th percentile (ms){scale}"));
-        for (index, rtt, goodput) in &points {
-            let colour = looks[*index].colour;
-            let (x, y) = panel.at(rtt.value, goodput.value);
-            canvas.line((panel.x_at(rtt.low), y), (panel.x_at(rtt.high), y), Pen::new(colour, 1.5));
-            canvas.line((x, panel.y_at(goodput.low)), (x, panel.y_at(goodput.high)), Pen::new(colour, 1.5));
-            canvas.circle((x, y), 3.5, colour);
-        }
+    let title = "Aggregate goodput against RTT of each case";
+    let note = note_of_means("Means", &comparison.seeds);
+    let svg = draw(title, &note, panel.bottom() + x_name_height(RTT, x, panel.width), |canvas| {
+        panel.draw_y(canvas, GOODPUT, margins);
+        panel.draw_x_grid(canvas);
+        panel.draw_x_base(canvas, RTT);
         let places: Vec<(f64, f64)> = points.iter().map(|(_, rtt, mbps)| panel.at(rtt.value, mbps.value)).collect();
-        for ((index, rtt, mbps), (place, number)) in points.iter().zip(places.iter().zip(numbers_beside(&places))) {
-            let colour = looks[*index].colour;
-            canvas.line(*place, number, Pen::new(colour, 1.0));
-            let title = format!("{}: {:.2} Mb/s, RTT p95 {:.1} ms", looks[*index].label, mbps.value, rtt.value);
-            canvas.titled(&title, |canvas| {
-                canvas.circle(number, RADIUS + 1.5, PAPER);
-                canvas.circle(number, RADIUS, colour);
-                let inside = Ink { size: SMALL, colour: PAPER, beside: Beside::Middle };
-                canvas.text(&(index + 1).to_string(), number.0, number.1, inside);
-            });
+        for ((look, rtt, goodput), (x, y)) in points.iter().zip(&places) {
+            let pen = Pen::new(look.colour, 1.5);
+            draw_interval(canvas, &panel, Along::X, *y, (rtt.low, rtt.high), pen);
+            draw_interval(canvas, &panel, Along::Y, *x, (goodput.low, goodput.high), pen);
+        }
+        for ((look, rtt, goodput), (place, radius)) in points.iter().zip(places.iter().zip(radii(&places))) {
+            let title = format!("{}: {:.2} Mb/s, RTT p95 {:.1} ms", look.label, goodput.value, rtt.value);
+            canvas.titled(&title, |canvas| draw_sized_marker(canvas, *place, look, radius));
         }
         for (index, look) in looks.iter().enumerate() {
-            let (x, y) = (panel.right() + 36.0, panel.top + (index as f64 + 0.5) * ROW);
-            canvas.circle((x, y), 9.0, look.colour);
-            canvas.text(&(index + 1).to_string(), x, y, Ink { size: SMALL, colour: PAPER, beside: Beside::Middle });
-            let label = fitted(&look.label, SMALL, legend - 46.0 + 8.0);
-            canvas.text(&label, x + 16.0, y, Ink { size: SMALL, colour: INK, beside: Beside::Start });
+            let (x, y) = (panel.right() + AWAY, panel.top + (index as f64 + 0.5) * row);
+            draw_sized_marker(canvas, (x, y), look, RADIUS);
+            let ink = Ink { size: SMALL, colour: INK, beside: Beside::Start };
+            canvas.lines_around(&look.label, x + TO_TEXT, y, longest + 1.0, ink);
         }
     });
     Some(svg)
@@ -95,14 +86,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_number_covers_another_and_a_free_point_has_its_number_on_it() {
-        let places = [(100.0, 100.0), (101.0, 100.0), (100.0, 102.0), (99.0, 99.0), (300.0, 50.0)];
-        let numbers = numbers_beside(&places);
-        assert_eq!((numbers[0], numbers[4]), (places[0], places[4]));
-        for (index, one) in numbers.iter().enumerate() {
-            for other in &numbers[..index] {
-                assert!((one.0 - other.0).hypot(one.1 - other.1) >= 2.0 * RADIUS, "{numbers:?}");
-            }
-        }
+    fn a_marker_below_others_is_larger_and_a_free_one_is_not() {
+        let places = [(100.0, 100.0), (101.0, 100.0), (100.0, 102.0), (300.0, 50.0)];
+        assert_eq!(radii(&places), [RADIUS + 2.0 * LARGER, RADIUS + LARGER, RADIUS, RADIUS]);
     }
 }
