@@ -9,6 +9,9 @@ use lasthop_keys::{Document, DocumentError, Path, Problem, key, nearest, shown};
 use lasthop_scenario::{HostsKind, Override};
 use toml::{Table, Value};
 
+/// What each case has of its own: the search that finds a value, and the kind of hosts.
+type OfCases = (Vec<Option<Search>>, Vec<Option<HostsKind>>);
+
 /// The maximum number of points. A mistake in a list of values must not exhaust the memory.
 pub(super) const MOST_POINTS: usize = 10_000;
 
@@ -17,7 +20,7 @@ pub(super) fn cases(
     blocks: Vec<CaseKeys>,
     space: &mut Space,
     settings: &mut Vec<Vec<Vec<Setting>>>,
-) -> Result<(Vec<Option<Search>>, Vec<Option<HostsKind>>), DocumentError> {
+) -> Result<OfCases, DocumentError> {
     let mut levels: Vec<Level> = Vec::new();
     let mut hosts = Vec::new();
     let mut of_cases = Vec::new();
