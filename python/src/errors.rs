@@ -144,7 +144,9 @@ pub(crate) fn report(error: &ReportError) -> PyErr {
         ReportError::ReadSeries { source, .. } | ReportError::WriteSeries { source, .. } => {
             python::ResultError::new_err(format!("{error}: {source}"))
         }
-        ReportError::Series { .. } | ReportError::NoResult { .. } => python::ResultError::new_err(error.to_string()),
+        ReportError::Series { .. } | ReportError::NoResult { .. } | ReportError::Figure { .. } => {
+            python::ResultError::new_err(error.to_string())
+        }
     }
 }
 

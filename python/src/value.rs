@@ -14,9 +14,7 @@ const MOST_LEVELS: usize = 64;
 pub(crate) fn toml_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     if what.matches(['.', '[']).count() > MOST_LEVELS {
         let begin: String = what.chars().take(40).collect();
-        return Err(PyValueError::new_err(format!(
-            "{begin}…: more than {MOST_LEVELS} lists and dicts within each other"
-        )));
+        return Err(errors::argument(format!("{begin}…: more than {MOST_LEVELS} lists and dicts within each other")));
     }
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Boolean(value.extract()?));

@@ -74,6 +74,12 @@ enum Format {
     Png,
 }
 
+impl Default for FigureArguments {
+    fn default() -> Self {
+        Self { formats: vec![Format::Svg] }
+    }
+}
+
 impl FigureArguments {
     /// Each format once.
     pub(crate) fn formats(&self) -> Vec<FigureFormat> {

@@ -57,6 +57,7 @@ fn arguments(folder: &Path, name: Option<&str>, jobs: usize) -> StudyArguments {
         hosts: None,
         seeds: None,
         out: Some(folder.join(format!("out-{jobs}"))),
+        figures: FigureArguments::default(),
         json: false,
         jobs: NonZero::new(jobs),
     }
