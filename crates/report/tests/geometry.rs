@@ -358,8 +358,11 @@ fn panel(label: &str, lines: Vec<LineResult>) -> PanelResult {
     PanelResult { label: label.into(), lines, references: vec![reference("theory", marks)] }
 }
 
-fn line(label: &str, marks: &[(f64, Option<f64>, Option<(f64, f64)>)]) -> LineResult {
-    let mark = |(x, y, ends): &(f64, Option<f64>, Option<(f64, f64)>)| MarkResult {
+/// x, the mean if there is one, and its interval.
+type Mark = (f64, Option<f64>, Option<(f64, f64)>);
+
+fn line(label: &str, marks: &[Mark]) -> LineResult {
+    let mark = |(x, y, ends): &Mark| MarkResult {
         x: Level::Number(*x),
         y: *y,
         ci95: ends.map(|(low, high)| Interval { low, high }),
@@ -374,7 +377,7 @@ fn of_panels(panels: Vec<PanelResult>, (log_x, log_y): (bool, bool)) -> FigureRe
 
 #[test]
 fn figures_of_studies_are_whole_and_marks_stand_at_their_values_or_have_an_arrow() {
-    let awkward: Vec<Vec<(f64, Option<f64>, Option<(f64, f64)>)>> = vec![
+    let awkward: Vec<Vec<Mark>> = vec![
         vec![(1.0, Some(3.0), Some((1e-3, 1e6))), (2.0, Some(4.0), Some((-1.0, 9.0))), (3.0, None, None)],
         vec![(1.0, Some(0.0), Some((-2.0, 2.0))), (2.0, Some(-5.0), Some((-6.0, -4.0))), (10.0, Some(1e4), None)],
         vec![(4.0, Some(2.0), None)],
