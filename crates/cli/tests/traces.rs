@@ -274,7 +274,7 @@ fn records_that_cannot_be_replayed_are_refused_with_the_reason() {
     let long: String = (0..30).map(|half| tick(half, 1, 8, 1, 54.0) + "\n").collect();
     fs::write(folder.path().join("long.jsonl"), long).expect("written");
     let said = refused(&["trace", "from", &path(&folder, "long.jsonl"), "--out", &path(&folder, "there.toml")]);
-    assert!(said.contains("cannot write") && said.contains("exists"), "{said}");
+    assert!(said.contains("cannot write") && said.contains("it is there already"), "{said}");
     assert_eq!(fs::read_to_string(folder.path().join("there.toml")).expect("it stays"), "mine");
     assert!(refused(&["run", "one-station", "--records", "x"]).contains("--records needs --hosts kernel"));
 }
