@@ -484,7 +484,7 @@ mod tests {
             assert_apart(&lines(&all));
             // As cases of a comparison: some share the colour of their policy or law.
             for policies in 1..=names.len() {
-                let own = |item: usize| named(names[item % policies]).filter(|_| item % 3 > 0);
+                let own = |item: usize| named(names[item % policies]).filter(|_| !item.is_multiple_of(3));
                 assert_apart(&looks(&(0..items).map(|item| (all[item], own(item))).collect::<Vec<_>>()));
             }
         }
