@@ -35,6 +35,7 @@ QUANTITIES = {
     "in_flight_segments": "in flight, segments",
     "unsent_bytes": "not sent, bytes",
     "retransmits": "segments sent again",
+    "pacing_mbps": "pacing rate, Mb/s",
     "bound_max": "upper bound, segments",
     "bound_pacing_mbps": "pacing bound, Mb/s",
 }

@@ -88,7 +88,10 @@ pub struct Status {
     pub bounded: u32,
     /// The least and the largest of their window limits, in segments; `None`: none has one.
     pub window_segments: Option<[u32; 2]>,
-    /// The least and the largest of their pacing limits, in Mb/s.
+    /// Connections among them that TCP paces at its own rate, without a limit of it.
+    #[serde(default)]
+    pub paced: u32,
+    /// The least and the largest of their pacing limits, in Mb/s; `None`: none has one.
     pub pacing_mbps: Option<[f64; 2]>,
     /// What control changes.
     #[serde(flatten)]
@@ -164,6 +167,7 @@ impl Status {
             Some([least, most]) => format!(", paced at {least:.2} to {most:.2} Mb/s"),
             None => String::new(),
         };
+        let by_tcp = if self.paced > 0 { ", paced by TCP" } else { "" };
         let would = if self.mode == Mode::Advise { "would be " } else { "" };
         let asleep = match self.asleep {
             0 => String::new(),
@@ -174,7 +178,9 @@ impl Status {
             left_out => format!(", {left_out} without one of their own, for lack of room"),
         };
         let Self { bounded, connections, .. } = self;
-        format!("{rate}; {bounded} of {connections} connections{asleep} {would}bounded{windows}{paces}{left_out}")
+        format!(
+            "{rate}; {bounded} of {connections} connections{asleep} {would}bounded{windows}{by_tcp}{paces}{left_out}"
+        )
     }
 }
 
@@ -403,7 +409,8 @@ mod tests {
             common_rate_mbps: Some(2.1),
             bounded: 2,
             window_segments: Some([4, 12]),
-            pacing_mbps: Some([1.0, 1.0]),
+            paced: 2,
+            pacing_mbps: None,
             gain: Gain {
                 delivered_mbps: Some(4.95),
                 free_mbps: Some(5.5),
@@ -428,7 +435,7 @@ mod tests {
         let expected = "wlan0: mode control, policy lasthop, behind gateway 192.168.1.1 (process 77, version 1.2.3)
   peers    3 heard; 3 of them with something to send
   control  on, since 2 min 5 s: all agree
-  rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s
+  rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced by TCP
   gain     this host 4.95 Mb/s now, 5.5 Mb/s while free: -10 %; all hosts 24.7 Mb/s now, 28.3 Mb/s while free: -13 %
   delay    round trip 34 ms now, 370 ms while free";
         assert_eq!(status().to_string(), expected);
@@ -445,8 +452,10 @@ mod tests {
 
     #[test]
     fn connections_that_are_only_counted_or_have_no_room_are_told() {
+        let (paced, pacing_mbps) = (0, Some([1.0, 1.0]));
         let crowded =
             Status { connections: 100_000, asleep: 30_000, bounds_left_out: 4464, bounded: 65_536, ..status() };
+        let crowded = Status { paced, pacing_mbps, ..crowded };
         let expected = "; 65536 of 100000 connections (30000 idle) bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s, \
                         4464 without one of their own, for lack of room";
         assert!(crowded.to_string().contains(expected), "{crowded}");

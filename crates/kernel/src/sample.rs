@@ -212,6 +212,8 @@ fn sample(record: Record, congestion_control: Arc<str>) -> SocketSample {
         max_segments: record.bound_max_segments,
         max_pacing_rate: Rate::from_bps(record.bound_max_pacing_rate.saturating_mul(8)),
         max_receive_bytes: record.bound_max_receive_bytes,
+        paced: record.bound_pace & layout::LH_PACE_OWN != 0,
+        at_once: record.bound_pace & layout::LH_PACE_AT_ONCE != 0,
     };
     let bounded = bound != Bound::default();
     SocketSample {

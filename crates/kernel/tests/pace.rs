@@ -3,9 +3,10 @@
 
 mod support;
 
+use lasthop_kernel::laws::{Loaded, Name, Options};
 use lasthop_kernel::{Kernel, Mode};
-use lasthop_laws::Bound;
-use lasthop_units::Span;
+use lasthop_laws::{Bound, LawName, Parameters};
+use lasthop_units::{Rate, Span};
 use libbpf_rs::{Iter, Link, Object};
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -203,26 +204,95 @@ fn an_applications_own_limit_survives_ours() {
     }
 }
 
-/// Twice two segments an SRTT of 24 ms are 241,000 bytes per second: what the kernel would pace at in slow start, else less.
-#[test]
-fn a_flow_that_is_paced_for_the_limit_only_goes_at_the_limit_however_small_its_window_is() {
-    needs_root!();
-    let net = Net::bottleneck(1, 60_000);
-    let mut kernel = load(&net);
-    let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
-    flow.send();
-    let two = Bound { max_segments: 2, ..pace(4.0).expect("a bound") };
-    kernel.set_bounds(None, &[(flow.cookie(), Some(two))], LONG).expect("bounds");
-    let mut looks = 0;
-    eventually("twenty looks at a window that is less", || {
+/// TCP's own pace, without a limit.
+const BY_TCP: Bound = Bound {
+    min_segments: 0,
+    max_segments: 0,
+    max_pacing_rate: Rate::ZERO,
+    max_receive_bytes: 0,
+    paced: true,
+    at_once: false,
+};
+
+/// How many windows a flow is paced at in a smoothed round trip: the median of many looks in slow start's first half, and
+/// of as many beyond it.
+fn windows_in_a_round_trip(flow: &Flow, in_slow_start: bool) -> f64 {
+    let mut factors = Vec::new();
+    eventually("fifty looks", || {
         let info = flow.info();
-        let own = 2.0 * f64::from(info.tcpi_snd_cwnd * info.tcpi_snd_mss) / (f64::from(info.tcpi_rtt) * 1e-6);
-        if info.tcpi_snd_cwnd <= 2 && own < 1.6 * LIMIT as f64 {
-            assert_eq!(info.tcpi_pacing_rate, 2 * LIMIT, "its own would be {own}");
-            looks += 1;
+        let window = f64::from(info.tcpi_snd_cwnd.max(info.tcpi_unacked)) * f64::from(info.tcpi_snd_mss);
+        if (info.tcpi_snd_cwnd < info.tcpi_snd_ssthresh / 2) == in_slow_start && info.tcpi_ca_state == 0 {
+            factors.push(info.tcpi_pacing_rate as f64 * f64::from(info.tcpi_rtt) * 1e-6 / window);
         }
-        looks == 20
+        factors.len() == 50
     });
+    factors.sort_by(f64::total_cmp);
+    factors[25]
+}
+
+/// What the kernel itself does for its own cubic on a socket whose application asks for pacing, we do for a bound, and for our
+/// laws.
+#[test]
+fn a_bound_flow_is_paced_at_the_rate_that_the_kernel_computes_for_its_own_cubic() {
+    needs_root!();
+    let net = Net::bottleneck(20, 60_000);
+    let paced = Paced::new();
+    let newreno = Options { name: Name::Private, ..Options::new(LawName::NewReno, Parameters::of(LawName::NewReno)) };
+    let law = Loaded::load(&newreno).unwrap_or_else(|error| panic!("{error}"));
+    let leave = ["cubic", law.name()].map(Into::into).to_vec();
+    let mut kernel = load_with(&net, Mode::Control, |options| options.leave = leave.clone());
+    let window = Bound { max_segments: 12, ..BY_TCP };
+    // Far above what it would pace at.
+    let below_a_limit = Bound { max_segments: 2, ..pace(800.0).expect("a bound") };
+    for (own, bound, in_slow_start) in [
+        ("cubic", None, false),
+        (law.name(), None, false),
+        ("reno", Some(BY_TCP), false),
+        ("reno", Some(window), true),
+        ("reno", Some(below_a_limit), true),
+    ] {
+        let mut flow = Flow::idle_with(&net.a, &net.b, B4, |socket| set_control(socket, own));
+        kernel.set_bounds(None, &[(flow.cookie(), bound)], LONG).expect("bounds");
+        if bound.is_none() {
+            flow.set_max_pacing_rate(NO_PACE - 1);
+        }
+        flow.send();
+        let windows = windows_in_a_round_trip(&flow, in_slow_start);
+        println!("{}: {bound:?}: {windows:.3} windows in a round trip", flow.control());
+        // The kernel's tcp_pacing_ss_ratio and tcp_pacing_ca_ratio.
+        let expected = if in_slow_start { 2.0 } else { 1.2 };
+        assert!((windows / expected - 1.0).abs() < 0.02, "{bound:?}: {windows} windows in a round trip");
+        assert!(paced.is(&net, &flow), "{bound:?}: the rate is in force");
+        kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
+        if bound.is_some() {
+            eventually("it is no longer in force", || !paced.is(&net, &flow));
+        }
+    }
+}
+
+#[test]
+fn an_applications_own_limit_holds_under_tcps_own_pace_and_no_limit_stops_a_flow() {
+    needs_root!();
+    let net = Net::direct();
+    let paced = Paced::new();
+    for mode in support::modes() {
+        let mut kernel = load_with(&net, mode, |_| {});
+        let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
+        flow.set_max_pacing_rate(125_000);
+        kernel.set_bounds(None, &[(flow.cookie(), Some(BY_TCP))], LONG).expect("bounds");
+        flow.send();
+        eventually("the application's limit", || flow.info().tcpi_pacing_rate == 125_000);
+        flow.set_max_pacing_rate(NO_PACE);
+        eventually("TCP's own rate", || flow.info().tcpi_pacing_rate > 10 * LIMIT);
+        assert!(paced.is(&net, &flow));
+        // LEAST_PACING_RATE
+        kernel.set_bounds(None, &[(flow.cookie(), pace(0.001))], LONG).expect("bounds");
+        eventually("the least pace", || flow.info().tcpi_pacing_rate == 4000);
+        kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
+        eventually("no limit", || flow.max_pacing_rate() == NO_PACE && flow.info().tcpi_pacing_rate > 10 * LIMIT);
+        // The application has asked for pacing, and never taken that back: no call does.
+        assert!(paced.is(&net, &flow));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::clock::Schedule;
 use crate::tcp_info::TcpInfo;
 use lasthop_laws::Applied;
 use lasthop_measure::{OnSample, Seen};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// A reading of one flow's sender.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,7 @@ impl FlowSample {
             in_flight_segments: info.in_flight_segments,
             unsent_bytes: info.unsent_bytes.into(),
             retransmits: info.retransmits.into(),
+            pacing_rate: info.pacing_rate.get().checked_mul(8).map(Rate::from_bps),
             last_link,
         })
     }

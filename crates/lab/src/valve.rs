@@ -26,7 +26,7 @@
 //! cost several times as much as the packet. New tokens do not wake the bucket. A datagram does, which nobody gets. The
 //! kernel's log has one line for each bucket, "tbf qdisc 3: is non-work-conserving?": it is, and is to be.
 //!
-//! *What it leaves out*: a socket that paces itself, as BBR's, is not limited by `tcp_limit_output_bytes`; it may have
+//! *What it leaves out*: a socket that is paced, as BBR's or by a bound, is not limited by `tcp_limit_output_bytes`; it may have
 //! another millisecond, or two packets of TCP, before the bucket. Segments count without the kernel's overhead, and those of
 //! less than [`SMALL`] bytes do not wait.
 

@@ -9,12 +9,16 @@
  *   window = law(...)                      the law's own choice
  *   window = min(window, max_segments)     always
  *   window = max(window, min_segments)     except in timeout recovery
- *   rate   = min(rate, max_pacing_rate)    always
+ *   pace   = max(min(own, max_pacing_rate), LH_MIN_PACING_RATE)    if there is that limit, or `paced`; own: TCP's rate
  *   advertised window = min(free buffer, max_receive_bytes), its right edge never moved back
  *
  * The third limit is ours. On a short path even a window of two segments may send too fast. Only a pacing rate can
  * allow less than a window a round trip. It is in the unit of Linux's sk_pacing_rate (net/ipv4/tcp_output.c,
- * tcp_update_skb_after_send()): bytes of payload per second, with retransmissions.
+ * tcp_update_skb_after_send()): bytes of payload per second, with retransmissions. A limit paces a sender that would
+ * not pace, and so does `paced` without any limit: at the rate of tcp_update_pacing_rate() (net/ipv4/tcp_input.c), 1.2
+ * windows a smoothed round trip, 2 in the first half of slow start. With `at_once` a window may go and wait below TCP as a
+ * whole: TCP small queues and TSO sizes, which follow the pacing rate, get LH_AT_ONCE_RATE for it, unless somebody else
+ * paces the sender. Aggregates of 802.11n and later are made of what waits there.
  *
  * The fourth is ours, too: this end's advertised window holds back a sender that knows nothing of us, as in RFC 9840
  * (rLEDBAT). Who advertises keeps the edge: RFC 7323 section 2.4 forbids to take back what was offered.
@@ -25,7 +29,8 @@
  *  - In timeout recovery (LH_IN_LOSS) the lower limit is off: RFC 5681 section 3.1 asks for a window of one segment.
  *  - At the beginning of fast recovery (LH_FORCE_RETRANSMIT) one segment beyond the flight is allowed, the fast
  *    retransmission. Without it an upper limit below the flight would turn every loss into a timeout.
- *  - A pacing rate is never limited to less than LH_MIN_PACING_RATE.
+ *  - No pace is below LH_MIN_PACING_RATE. After a timeout in a long queue, TCP's own rate may be one segment in many
+ *    seconds, until the SRTT has fallen.
  *  - An advertised window is never limited to less than two full segments, which are acknowledged at once. So a sender
  *    is never stalled, and a limit that rises or lapses needs no window update.
  *
@@ -44,8 +49,14 @@ enum lh_bound_flags {
 	LH_FORCE_RETRANSMIT = 2, /* the first segment of a fast recovery has not been retransmitted yet */
 };
 
+/* In bytes per second, 10 Gb/s: a millisecond of it is more than any packet for TSO, and more than a bounded window. */
+#define LH_AT_ONCE_RATE 1250000000
+
+/* What TCP's own pacing rate is before the first RTT sample. */
+#define LH_NO_RATE (~0ULL)
+
 /*
- * The lowest limit of a pacing rate: two segments of 1500 bytes in 0.75 s, half the agents' lease. So a sender that
+ * The lowest pace: two segments of 1500 bytes in 0.75 s, half the agents' lease. So a sender that
  * waits for its pace when the lease expires continues within half a lease, without being woken.
  */
 #define LH_MIN_PACING_RATE 4000
@@ -56,6 +67,8 @@ struct lh_bound {
 	__u32 max_segments; /* 0: no upper limit */
 	__u64 max_pacing_rate; /* payload bytes per second; 0: no limit */
 	__u64 max_receive_bytes; /* of the window that this end advertises; 0: no limit */
+	__u32 paced; /* 1: paced at TCP's own rate */
+	__u32 at_once; /* 1: small queues and TSO sizes at LH_AT_ONCE_RATE */
 };
 
 /* Whether the lease is running and there is a limit. At expires_ns itself the lease is over. */
@@ -63,23 +76,28 @@ static inline int lh_bound_holds(const struct lh_bound *bound, __u64 now_ns)
 {
 	return now_ns < bound->expires_ns &&
 	       (bound->max_segments != 0 || bound->min_segments > 1 || bound->max_pacing_rate != 0 ||
-		bound->max_receive_bytes != 0);
+		bound->max_receive_bytes != 0 || bound->paced != 0 || bound->at_once != 0);
 }
 
-/* The current limit of the pacing rate; 0 = none. */
-static inline __u64 lh_bound_pacing_limit(const struct lh_bound *bound, __u64 now_ns)
+/* Whether the sender is paced because of the bound, with `at_once` at a rate that holds nothing back. */
+static inline int lh_bound_paces(const struct lh_bound *bound, __u64 now_ns)
 {
-	if (bound->max_pacing_rate == 0 || now_ns >= bound->expires_ns)
-		return 0;
-	return bound->max_pacing_rate > LH_MIN_PACING_RATE ? bound->max_pacing_rate : LH_MIN_PACING_RATE;
+	return now_ns < bound->expires_ns && (bound->paced != 0 || bound->at_once != 0 || bound->max_pacing_rate != 0);
 }
 
-/* The law's pacing rate, limited. A law that does not pace passes ~0, as in Linux. */
-static inline __u64 lh_bound_pacing_rate(const struct lh_bound *bound, __u64 now_ns, __u64 rate)
+/*
+ * TCP's own pacing rate, or LH_NO_RATE, as the bound has it: unchanged if the bound does not pace. paced_anyway: 1 if the
+ * sender is paced without the bound, too.
+ */
+static inline __u64 lh_bound_pacing_rate(const struct lh_bound *bound, __u64 now_ns, __u64 rate, int paced_anyway)
 {
-	__u64 limit = lh_bound_pacing_limit(bound, now_ns);
-
-	return limit != 0 && limit < rate ? limit : rate;
+	if (!lh_bound_paces(bound, now_ns))
+		return rate;
+	if (bound->at_once != 0 && !bound->paced && !paced_anyway)
+		rate = LH_AT_ONCE_RATE;
+	if (bound->max_pacing_rate != 0 && bound->max_pacing_rate < rate)
+		rate = bound->max_pacing_rate;
+	return rate > LH_MIN_PACING_RATE ? rate : LH_MIN_PACING_RATE;
 }
 
 /* The window to advertise, limited, in bytes; segment_bytes: the payload of a full segment from the other side. */

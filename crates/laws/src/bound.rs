@@ -3,7 +3,7 @@
 //!
 //! The header is compiled for this machine and called, not translated: the simulator and the tests run the kernel's
 //! source. The header explains the limits and the deliberate exceptions: timeout recovery, the first segment of a fast
-//! recovery, the least pacing rate, and the least advertised window.
+//! recovery, the least pace, and the least advertised window.
 //!
 //! ```
 //! use lasthop_laws::bound::{Bound, LawWindow, LeasedBound};
@@ -14,7 +14,7 @@
 //! let leased = bound.leased(set_at, Span::from_millis(1500));
 //! let law = LawWindow { cwnd_segments: 700, in_flight_segments: 700, ..LawWindow::default() };
 //! assert_eq!(leased.window(set_at, law), 48);
-//! assert_eq!(leased.pacing_rate(set_at, Rate::from_mbps(25.0)), Rate::from_mbps(2.0));
+//! assert_eq!(leased.pacing_rate(set_at, Some(Rate::from_mbps(25.0)), false), Some(Rate::from_mbps(2.0)));
 //! assert_eq!(leased.window(set_at + Span::from_millis(1500), law), 700); // nobody renewed the lease
 //! ```
 /// Limits with a lease: once it ends, they limit nothing.
@@ -34,6 +34,7 @@ pub struct Bound {
     pub max_segments: u32,
     /// The pacing rate is cut to this, in bit/s of payload, retransmissions included: eight times Linux's
     /// `sk_pacing_rate`. [`Rate::ZERO`]: no limit. Kept in whole bytes per second, never below [`LEAST_PACING_RATE`].
+    /// A limit paces a connection, as `paced` does.
     ///
     /// With a window of 4 or more, two segments may leave together, so the receiver acknowledges them at once. With a
     /// smaller window each segment leaves alone and waits for the previous ACK. That adds a segment's time at this rate
@@ -46,10 +47,23 @@ pub struct Bound {
     /// before. 0: no limit. Omitted where it is written if there is no limit.
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_receive_bytes: u64,
+    /// The connection is paced at TCP's own rate (Linux: 1.2 windows a smoothed round trip, 2 in the first half of slow
+    /// start), but never below [`LEAST_PACING_RATE`]. Where a window opens at once its burst overflows short queues.
+    /// Omitted where it is written if it is not set.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub paced: bool,
+    /// The whole window may go, and wait below TCP, at once: TCP small queues and TSO sizes, which follow the pacing rate,
+    /// get 10 Gb/s for it, unless `paced` is set or somebody else paces the connection. Omitted where it is written if it
+    /// is not set.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub at_once: bool,
 }
 
-/// The lowest pacing limit: 4000 bytes per second.
+/// The lowest pace: 4000 bytes per second.
 pub const LEAST_PACING_RATE: Rate = from_bytes_per_second(c::LH_MIN_PACING_RATE as u64);
+
+/// LH_NO_RATE, which bindgen takes for -1.
+const NO_RATE: u64 = u64::MAX;
 
 /// Duration of a bound without renewal: three ticks of the policies. So it expires within 2 s of a killed agent's last
 /// tick. The agent's `lease_ms` overrides it.
@@ -69,13 +83,16 @@ pub struct LawWindow {
 }
 
 impl Bound {
-    /// A pacing rate that limits nothing, 10 Gb/s. With it TCP paces a bulk upload at its own rate (Linux: 1.2 windows in
-    /// a round trip): where a window opens at once, its burst overflows short queues.
-    pub const OWN_PACE: Rate = Rate::from_bps(10_000_000_000);
-
     /// An upper limit of the window alone. 0 segments: no limit.
     pub const fn at_most(max_segments: u32) -> Self {
-        Self { min_segments: 1, max_segments, max_pacing_rate: Rate::ZERO, max_receive_bytes: 0 }
+        Self {
+            min_segments: 1,
+            max_segments,
+            max_pacing_rate: Rate::ZERO,
+            max_receive_bytes: 0,
+            paced: false,
+            at_once: false,
+        }
     }
 
     /// These limits from `now` on, for the duration `lease`; for ever if that exceeds the time line.
@@ -86,6 +103,8 @@ impl Bound {
             max_segments: self.max_segments,
             max_pacing_rate: self.max_pacing_rate.as_bps().div_ceil(8),
             max_receive_bytes: self.max_receive_bytes,
+            paced: self.paced as u32,
+            at_once: self.at_once as u32,
         }
     }
 }
@@ -110,15 +129,21 @@ impl LeasedBound {
         call::lh_bound_window(self, now.as_nanos(), law.cwnd_segments, law.in_flight_segments, flags)
     }
 
-    /// The pacing limit in force at `now`; never below [`LEAST_PACING_RATE`].
-    pub fn pacing_limit(&self, now: Time) -> Option<Rate> {
-        let limit = call::lh_bound_pacing_limit(self, now.as_nanos());
-        (limit != 0).then(|| from_bytes_per_second(limit))
+    /// Whether the sender is paced because of the bound: it has a limit of the pacing rate, or asks for TCP's own pace.
+    pub fn paces(&self, now: Time) -> bool {
+        call::lh_bound_paces(self, now.as_nanos()) != 0
     }
 
-    /// A law's pacing rate, limited, in whole bytes per second.
-    pub fn pacing_rate(&self, now: Time, rate: Rate) -> Rate {
-        from_bytes_per_second(call::lh_bound_pacing_rate(self, now.as_nanos(), rate.as_bps() / 8))
+    /// TCP's own pacing rate, limited if the bound paces, then in whole bytes per second and never below
+    /// [`LEAST_PACING_RATE`]. `None`: no rate yet, before the first RTT sample. `paced_anyway`: the sender is paced without
+    /// the bound, too.
+    pub fn pacing_rate(&self, now: Time, own: Option<Rate>, paced_anyway: bool) -> Option<Rate> {
+        if !self.paces(now) {
+            return own;
+        }
+        let own = own.map_or(NO_RATE, |rate| rate.as_bps() / 8);
+        let rate = call::lh_bound_pacing_rate(self, now.as_nanos(), own, paced_anyway.into());
+        (rate != NO_RATE).then(|| from_bytes_per_second(rate))
     }
 
     /// The window to advertise, limited. `segment_bytes`: the payload of a full segment from the other side.
@@ -133,6 +158,8 @@ impl LeasedBound {
             max_segments: self.max_segments,
             max_pacing_rate: from_bytes_per_second(self.max_pacing_rate),
             max_receive_bytes: self.max_receive_bytes,
+            paced: self.paced != 0,
+            at_once: self.at_once != 0,
         }
     }
 
@@ -157,6 +184,10 @@ impl fmt::Display for Bound {
         }
         if self.max_pacing_rate > Rate::ZERO {
             limits.push(format!("at most {}", About(self.max_pacing_rate)));
+        } else if self.paced {
+            limits.push("paced by TCP".to_owned());
+        } else if self.at_once {
+            limits.push("sent at once".to_owned());
         }
         if self.max_receive_bytes > 0 {
             limits.push(format!("at most {:.1} kB from the other side", self.max_receive_bytes as f64 / 1e3));
@@ -171,6 +202,10 @@ fn is_zero(rate: &Rate) -> bool {
 
 fn is_none(limit: &u64) -> bool {
     *limit == 0
+}
+
+fn is_unset(flag: &bool) -> bool {
+    !flag
 }
 
 /// A rate as a number of Mb/s.
@@ -283,13 +318,41 @@ mod tests {
         // 0.44 Mb/s = 55,000 bytes per second.
         let limit = Rate::from_mbps(0.44);
         let leased = Bound { max_pacing_rate: limit, ..Bound::default() }.leased(SET_AT, LEASE);
+        let mbps = |mbps| Some(Rate::from_mbps(mbps));
         assert!(leased.holds(SET_AT));
-        assert_eq!(leased.pacing_limit(SET_AT), Some(limit));
-        assert_eq!(leased.pacing_rate(SET_AT, Rate::from_mbps(25.0)), limit);
-        assert_eq!(leased.pacing_rate(SET_AT, Rate::from_mbps(0.4)), Rate::from_mbps(0.4));
-        assert_eq!(leased.pacing_limit(Time::from_nanos(1_500_000_999)), Some(limit));
-        assert_eq!(leased.pacing_limit(leased.expires()), None);
-        assert_eq!(leased.pacing_rate(leased.expires(), Rate::from_mbps(25.0)), Rate::from_mbps(25.0));
+        assert_eq!(leased.pacing_rate(SET_AT, mbps(25.0), false), Some(limit));
+        assert_eq!(leased.pacing_rate(SET_AT, mbps(0.4), false), mbps(0.4));
+        assert_eq!(leased.pacing_rate(SET_AT, None, false), Some(limit)); // before the first RTT sample
+        assert!(leased.paces(Time::from_nanos(1_500_000_999)) && !leased.paces(leased.expires()));
+        assert_eq!(leased.pacing_rate(leased.expires(), mbps(25.0), false), mbps(25.0));
+    }
+
+    #[test]
+    fn without_a_limit_the_pace_is_tcps_own() {
+        let leased = Bound { paced: true, ..Bound::default() }.leased(SET_AT, LEASE);
+        let mbps = |mbps| Some(Rate::from_mbps(mbps));
+        assert!(leased.holds(SET_AT) && leased.paces(SET_AT) && !leased.holds_back(SET_AT, u32::MAX));
+        assert_eq!(leased.pacing_rate(SET_AT, mbps(25.0), false), mbps(25.0));
+        assert_eq!(leased.pacing_rate(SET_AT, None, false), None);
+        // After a timeout in a queue of 16 s: 2 windows of one segment in 16 s are 1448 bit/s.
+        assert_eq!(leased.pacing_rate(SET_AT, Some(Rate::from_bps(1448)), false), Some(LEAST_PACING_RATE));
+        assert_eq!(leased.pacing_rate(leased.expires(), Some(Rate::from_bps(1448)), false), Some(Rate::from_bps(1448)));
+    }
+
+    #[test]
+    fn a_window_at_once_goes_at_ten_gigabits_but_for_who_paces_anyway_and_for_a_limit() {
+        let at_once = Bound { at_once: true, ..Bound::default() };
+        let limited = Bound { max_pacing_rate: Rate::from_mbps(2.0), ..at_once };
+        let rate = |bound: Bound, paced_anyway| {
+            bound
+                .leased(SET_AT, LEASE)
+                .pacing_rate(SET_AT, Some(Rate::from_mbps(25.0)), paced_anyway)
+                .map(Rate::as_mbps)
+        };
+        assert_eq!((rate(at_once, false), rate(at_once, true)), (Some(10_000.0), Some(25.0)));
+        assert_eq!((rate(limited, false), rate(limited, true)), (Some(2.0), Some(2.0)));
+        assert_eq!(rate(Bound { paced: true, ..at_once }, false), Some(25.0));
+        assert!(at_once.leased(SET_AT, LEASE).holds(SET_AT));
     }
 
     #[test]
@@ -298,7 +361,7 @@ mod tests {
         assert_eq!(LEAST_PACING_RATE.transmission_time(lasthop_units::Bytes::new(2 * 1500)), Span::from_millis(750));
         for bps in [1, 8, 31_999] {
             let leased = Bound { max_pacing_rate: Rate::from_bps(bps), ..Bound::default() }.leased(SET_AT, LEASE);
-            assert_eq!(leased.pacing_limit(SET_AT), Some(LEAST_PACING_RATE), "{bps} bit/s");
+            assert_eq!(leased.pacing_rate(SET_AT, None, false), Some(LEAST_PACING_RATE), "{bps} bit/s");
         }
     }
 
@@ -313,7 +376,7 @@ mod tests {
         assert_eq!(least.receive_window(SET_AT, 3_000_000, 1448), 2 * 1448);
         assert_eq!(least.receive_window(SET_AT, 0, 1448), 0); // a full buffer closes the window as ever
         assert_eq!(Bound::at_most(2).leased(SET_AT, LEASE).receive_window(SET_AT, 3_000_000, 1448), 3_000_000);
-        assert_eq!((least.window(SET_AT, wants(700)), least.pacing_limit(SET_AT)), (700, None));
+        assert_eq!((least.window(SET_AT, wants(700)), least.paces(SET_AT)), (700, false));
     }
 
     #[test]
@@ -324,7 +387,11 @@ mod tests {
         assert_eq!(json(paced), r#"{"min_segments":1,"max_segments":2,"max_pacing_mbps":0.44}"#);
         let receiving = Bound { max_receive_bytes: 43_440, ..Bound::at_most(2) };
         assert_eq!(json(receiving), r#"{"min_segments":1,"max_segments":2,"max_receive_bytes":43440}"#);
-        for bound in [Bound::at_most(48), paced, receiving] {
+        let by_tcp = Bound { paced: true, ..Bound::at_most(2) };
+        let at_once = Bound { at_once: true, ..Bound::at_most(2) };
+        assert_eq!(json(at_once), r#"{"min_segments":1,"max_segments":2,"at_once":true}"#);
+        assert_eq!(json(by_tcp), r#"{"min_segments":1,"max_segments":2,"paced":true}"#);
+        for bound in [Bound::at_most(48), paced, receiving, by_tcp, at_once] {
             assert_eq!(serde_json::from_str::<Bound>(&json(bound)).expect("as written"), bound);
         }
         let wrong = r#"{"min_segments":1,"max_segments":2,"max_pacing_mbps":-1}"#;
@@ -340,6 +407,7 @@ mod tests {
         let paced = |bound| Bound { max_pacing_rate: Rate::from_mbps(0.44), ..bound }.to_string();
         assert_eq!(paced(Bound::default()), "at most 0.44 Mb/s");
         assert_eq!(paced(Bound::at_most(2)), "at most 2 segments, at most 0.44 Mb/s");
+        assert_eq!(Bound { paced: true, ..Bound::at_most(2) }.to_string(), "at most 2 segments, paced by TCP");
         let receiving = Bound { max_receive_bytes: 43_440, ..Bound::at_most(2) };
         assert_eq!(receiving.to_string(), "at most 2 segments, at most 43.4 kB from the other side");
     }
@@ -379,37 +447,35 @@ mod tests {
         #[test]
         fn without_limits_or_past_the_lease_the_window_is_the_laws(
             min_segments in 0..3000_u32, max_segments in 0..3000_u32, max_pacing_bps in any::<u64>(), late in any::<u64>(),
-            law in any_law(), rate in any_rate(),
+            law in any_law(), rate in any_rate(), paced in any::<bool>(),
         ) {
             let same = law.cwnd_segments.max(1);
             prop_assert_eq!(window(Bound::default(), law), same);
             prop_assert_eq!(window(Bound { min_segments: 1, max_segments: 0, ..Bound::default() }, law), same);
             let max_pacing_rate = Rate::from_bps(max_pacing_bps);
-            let bound = Bound { min_segments, max_segments, max_pacing_rate, ..Bound::default() };
+            let bound = Bound { min_segments, max_segments, max_pacing_rate, paced, ..Bound::default() };
             let leased = bound.leased(SET_AT, LEASE);
             let after = leased.expires().saturating_add(Span::from_nanos(late));
             prop_assert_eq!(leased.window(after, law), same);
-            prop_assert_eq!(leased.pacing_limit(after), None);
-            prop_assert_eq!(leased.pacing_rate(after, rate), rate);
-            let unpaced = Bound { max_pacing_rate: Rate::ZERO, ..leased.bound() }.leased(SET_AT, LEASE);
-            prop_assert_eq!(unpaced.pacing_rate(SET_AT, rate), rate);
+            prop_assert!(!leased.paces(after));
+            prop_assert_eq!(leased.pacing_rate(after, Some(rate), false), Some(rate));
+            let unpaced = Bound { max_pacing_rate: Rate::ZERO, paced: false, ..leased.bound() }.leased(SET_AT, LEASE);
+            prop_assert_eq!(unpaced.pacing_rate(SET_AT, Some(rate), false), Some(rate));
         }
 
         #[test]
-        fn a_limited_pacing_rate_is_the_smaller_one_and_leaves_the_window_alone(
-            limit in any_rate(), rate in any_rate(), law in any_law(), late in any::<u64>(),
+        fn a_pace_is_the_smaller_of_limit_and_own_rate_but_the_least_and_leaves_the_window_alone(
+            limit in any_rate(), rate in any_rate(), law in any_law(), late in any::<u64>(), paced in any::<bool>(),
         ) {
-            let leased = Bound { max_pacing_rate: limit, ..Bound::default() }.leased(SET_AT, LEASE);
+            let leased = Bound { max_pacing_rate: limit, paced, ..Bound::default() }.leased(SET_AT, LEASE);
             let now = Time::from_nanos(late);
-            let limited = leased.pacing_rate(now, rate);
-            prop_assert!(limited <= rate);
-            match leased.pacing_limit(now) {
-                Some(in_force) => {
-                    prop_assert!(limit > Rate::ZERO && leased.holds(now));
-                    prop_assert_eq!(limited, rate.min(in_force));
-                    prop_assert_eq!(in_force, limit.max(LEAST_PACING_RATE));
-                }
-                None => prop_assert_eq!(limited, rate),
+            let pace = leased.pacing_rate(now, Some(rate), false).expect("a rate");
+            prop_assert_eq!(leased.paces(now), leased.holds(now));
+            if leased.paces(now) {
+                let least = if limit > Rate::ZERO { rate.min(limit) } else { rate };
+                prop_assert_eq!(pace, least.max(LEAST_PACING_RATE));
+            } else {
+                prop_assert_eq!(pace, rate);
             }
             prop_assert_eq!(leased.window(now, law), law.cwnd_segments.max(1));
             prop_assert_eq!(leased.bound().max_pacing_rate, limit);

@@ -28,8 +28,8 @@ safe! {
 
     fn lh_bound_holds(bound: &lh_bound, now_ns: u64) -> i32;
     fn lh_bound_window(bound: &lh_bound, now_ns: u64, cwnd: u32, in_flight: u32, flags: u32) -> u32;
-    fn lh_bound_pacing_limit(bound: &lh_bound, now_ns: u64) -> u64;
-    fn lh_bound_pacing_rate(bound: &lh_bound, now_ns: u64, rate: u64) -> u64;
+    fn lh_bound_paces(bound: &lh_bound, now_ns: u64) -> i32;
+    fn lh_bound_pacing_rate(bound: &lh_bound, now_ns: u64, rate: u64, paced_anyway: i32) -> u64;
     fn lh_bound_receive_window(bound: &lh_bound, now_ns: u64, window: u64, segment: u64) -> u64;
 
     fn lh_cubic_init(cubic: &mut lh_cubic, start: &lh_start);

@@ -76,6 +76,8 @@ pub struct Seen {
     pub unsent_bytes: u64,
     /// Segments retransmitted since the connection opened.
     pub retransmits: u64,
+    /// The rate of payload at which it paces or would; `None` before the first RTT sample.
+    pub pacing_rate: Option<Rate>,
     /// What its law last made of the client's reports; `None` without reports.
     pub last_link: Option<Applied>,
 }
@@ -262,6 +264,7 @@ impl<'a> Measurement<'a> {
             unsent_bytes: seen.unsent_bytes,
             retransmits: seen.retransmits,
             goodput_mbps: Rate::over(received - before, at.saturating_since(before_at)).as_mbps(),
+            pacing_mbps: seen.pacing_rate.map(Rate::as_mbps),
             bound_min: limits.min_segments,
             bound_max: limits.max_segments,
             bound_pacing_mbps: limits.max_pacing_rate.map(Rate::as_mbps),

@@ -68,6 +68,8 @@ pub(super) fn split(
             0 => 0,
             segments => u64::from((segments / receiving_flows.max(1)).max(2)) * u64::from(mss_bytes),
         },
+        paced: false,
+        at_once: false,
     };
     let (busy_flows, receiving_flows) = (observation.busy_flows().max(1), observation.receiving_flows());
     let mss_bytes = |flow: &FlowObservation| if flow.mss_bytes == 0 { USUAL_MSS_BYTES } else { flow.mss_bytes };

@@ -103,8 +103,10 @@ fn check(
         if !observation.flows.iter().any(|seen| seen.id.0 == flow.id) {
             return Err(format!("{here}.id: {} is no connection of the observation", flow.id));
         }
-        let &schema::FlowLimits { min_segments, max_segments, max_pacing_mbps, max_receive_bytes, .. } = flow;
-        let own = schema::Limits { min_segments, max_segments, max_pacing_mbps, max_receive_bytes };
+        let &schema::FlowLimits {
+            min_segments, max_segments, max_pacing_mbps, max_receive_bytes, paced, at_once, ..
+        } = flow;
+        let own = schema::Limits { min_segments, max_segments, max_pacing_mbps, max_receive_bytes, paced, at_once };
         let bound = bound(&own, minimum_segments);
         let bound = bound.map_err(|problem| format!("{here}.{problem}"))?;
         let by = flow.control.map(Trigger::from).or(bound.map(|_| Trigger::Always));
@@ -130,7 +132,14 @@ fn check(
 
 /// The limits, raised to their floors; `None`: no limits.
 fn bound(limits: &schema::Limits, floor: u32) -> Result<Option<Bound>, String> {
-    let &schema::Limits { min_segments: min, max_segments: max, max_pacing_mbps: mbps, max_receive_bytes } = limits;
+    let &schema::Limits {
+        min_segments: min,
+        max_segments: max,
+        max_pacing_mbps: mbps,
+        max_receive_bytes,
+        paced,
+        at_once,
+    } = limits;
     if let Some(mbps) = mbps.filter(|mbps| !(0.0..=MOST_MBPS).contains(mbps)) {
         return Err(format!("max_pacing_mbps: {mbps} is out of range; accepted: a number from 0 to {MOST_MBPS}"));
     }
@@ -142,7 +151,7 @@ fn bound(limits: &schema::Limits, floor: u32) -> Result<Option<Bound>, String> {
     let max_pacing_rate = mbps.map_or(Rate::ZERO, |mbps| Rate::from_mbps(mbps).max(LEAST_PACING_RATE));
     // TCP raises it to two full segments.
     let max_receive_bytes = max_receive_bytes.map_or(0, |most| most.max(1));
-    Ok(Some(Bound { min_segments, max_segments, max_pacing_rate, max_receive_bytes }))
+    Ok(Some(Bound { min_segments, max_segments, max_pacing_rate, max_receive_bytes, paced, at_once }))
 }
 
 #[cfg(test)]
@@ -159,6 +168,8 @@ mod tests {
         max_segments: None,
         max_pacing_mbps: Some(2.0),
         max_receive_bytes: None,
+        paced: false,
+        at_once: false,
         control: None,
     };
 
@@ -191,6 +202,11 @@ mod tests {
         let receiving = |max_receive_bytes| Some(Bound { min_segments: 4, max_receive_bytes, ..Bound::default() });
         assert_eq!(limits(r#"{"flows": [{"id": 7, "max_receive_bytes": 43440}]}"#), receiving(43_440));
         assert_eq!(limits(r#"{"flows": [{"id": 7, "max_receive_bytes": 0}]}"#), receiving(1));
+        let by_tcp = Some(Bound { min_segments: 4, paced: true, ..Bound::default() });
+        assert_eq!(limits(r#"{"flows": [{"id": 7, "paced": true}]}"#), by_tcp);
+        let at_once = Some(Bound { min_segments: 4, at_once: true, ..Bound::default() });
+        assert_eq!(limits(r#"{"flows": [{"id": 7, "at_once": true}]}"#), at_once);
+        assert_eq!(limits(r#"{"flows": [{"id": 7, "paced": false}]}"#), None);
         assert_eq!(limits(r#"{"flows": [{"id": 7}]}"#), None);
         assert_eq!(limits("{}"), None);
         let decision = decided(1, r#"{"new_flows": {"max_pacing_mbps": 0}}"#).expect("a decision");

@@ -173,7 +173,8 @@ pub struct FlowLimits {
     /// The window is cut to this many segments, but not below `minimum_segments`; null: no upper limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_segments: Option<u32>,
-    /// The pacing rate is cut to this, in Mb/s of payload, but not below 0.032; null: no limit.
+    /// The pacing rate is cut to this, in Mb/s of payload, but not below 0.032; null: no limit. With a limit TCP paces
+    /// the connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 100_000.0))]
     pub max_pacing_mbps: Option<f64>,
@@ -181,6 +182,12 @@ pub struct FlowLimits {
     /// what was advertised before; null: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_receive_bytes: Option<u64>,
+    /// TCP paces the connection at its own rate: 1.2 windows a round trip, 2 in the first half of slow start.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub paced: bool,
+    /// Small queues and the sizes of bursts do not hold back the window, which may wait below TCP as a whole.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub at_once: bool,
     /// Why the connection is under control, for the host's report to its peers; null: `always` with limits, not under
     /// control without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,6 +211,16 @@ pub struct Limits {
     /// As of a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_receive_bytes: Option<u64>,
+    /// As of a connection.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub paced: bool,
+    /// As of a connection.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub at_once: bool,
+}
+
+fn is_unset(flag: &bool) -> bool {
+    !flag
 }
 
 /// The cause of control.

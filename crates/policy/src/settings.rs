@@ -39,8 +39,8 @@ words! {
 
     /// A part of the law `lasthop`, for ablations: docs/models/policy-lasthop.md.
     pub enum Ablation {
-        /// Uploads are paced at TCP's own rate.
-        Pacing = "pacing",
+        /// The windows of uploads may go, and wait below TCP, at once.
+        AtOnce = "at-once",
         /// An upload with its send buffer in the network is bulk.
         SendBuffer = "send-buffer",
         /// Control waits until the total no longer grows.

@@ -13,7 +13,7 @@ use lasthop_peers::group::Label;
 use lasthop_peers::{Limits, PeerId, PeerTable, Report, Word};
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_policy::{FlowId, PolicyName, PolicySettings};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
@@ -102,8 +102,8 @@ impl Host {
     fn offers(&self, rtt_s: f64) -> f64 {
         let free = 2.0 * CAPACITY / HOSTS as f64;
         self.bound.map_or(free, |bound| {
-            let pace = bound.max_pacing_rate.as_bps() as f64 / 8.0;
-            free.min(pace).min(f64::from(bound.max_segments) * 1448.0 / rtt_s)
+            assert_eq!(bound.max_pacing_rate, Rate::ZERO);
+            free.min(f64::from(bound.max_segments) * 1448.0 / rtt_s)
         })
     }
 }

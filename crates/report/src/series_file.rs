@@ -45,6 +45,7 @@ const FLOWS_SCHEMA: &str = "message flows {
     required int64 unsent_bytes (integer(64, false));
     required int64 retransmits (integer(64, false));
     required double goodput_mbps;
+    optional double pacing_mbps;
     optional int32 bound_min (integer(32, false));
     optional int32 bound_max (integer(32, false));
     optional double bound_pacing_mbps;
@@ -150,6 +151,7 @@ fn write_flows(columns: &mut Columns<'_>, flows: &FlowSeries) -> Result<(), Parq
     required::<Int64Type>(columns, &signed_long(&flows.unsent_bytes))?;
     required::<Int64Type>(columns, &signed_long(&flows.retransmits))?;
     required::<DoubleType>(columns, &flows.goodput_mbps)?;
+    optional::<DoubleType>(columns, &flows.pacing_mbps)?;
     optional::<Int32Type>(columns, &signed_options(&flows.bound_min))?;
     optional::<Int32Type>(columns, &signed_options(&flows.bound_max))?;
     optional::<DoubleType>(columns, &flows.bound_pacing_mbps)?;
@@ -303,6 +305,7 @@ fn read_flows(columns: &mut ColumnsIn) -> Result<FlowSeries, ParquetError> {
         unsent_bytes: columns.unsigned_long()?,
         retransmits: columns.unsigned_long()?,
         goodput_mbps: columns.required::<DoubleType>()?,
+        pacing_mbps: columns.optional::<DoubleType>()?,
         bound_min: columns.unsigned_options()?,
         bound_max: columns.unsigned_options()?,
         bound_pacing_mbps: columns.optional::<DoubleType>()?,

@@ -43,6 +43,8 @@ pub struct FlowSample {
     pub retransmits: u64,
     /// Goodput since the connection's row before; of its first row, since the flow's start.
     pub goodput_mbps: f64,
+    /// The rate of payload at which TCP paces, or would pace, the connection; `None` before the first RTT sample.
+    pub pacing_mbps: Option<f64>,
     /// The lower limit in force, if any.
     pub bound_min: Option<u32>,
     /// The upper limit in force, if any.
@@ -75,6 +77,7 @@ pub struct FlowSeries {
     pub unsent_bytes: Vec<u64>,
     pub retransmits: Vec<u64>,
     pub goodput_mbps: Vec<f64>,
+    pub pacing_mbps: Vec<Option<f64>>,
     pub bound_min: Vec<Option<u32>>,
     pub bound_max: Vec<Option<u32>>,
     pub bound_pacing_mbps: Vec<Option<f64>>,
@@ -167,6 +170,7 @@ impl FlowSeries {
         self.unsent_bytes.push(sample.unsent_bytes);
         self.retransmits.push(sample.retransmits);
         self.goodput_mbps.push(sample.goodput_mbps);
+        self.pacing_mbps.push(sample.pacing_mbps);
         self.bound_min.push(sample.bound_min);
         self.bound_max.push(sample.bound_max);
         self.bound_pacing_mbps.push(sample.bound_pacing_mbps);
@@ -194,6 +198,7 @@ impl FlowSeries {
             unsent_bytes: self.unsent_bytes[row],
             retransmits: self.retransmits[row],
             goodput_mbps: self.goodput_mbps[row],
+            pacing_mbps: self.pacing_mbps[row],
             bound_min: self.bound_min[row],
             bound_max: self.bound_max[row],
             bound_pacing_mbps: self.bound_pacing_mbps[row],
@@ -284,6 +289,7 @@ mod tests {
             unsent_bytes: 65_536,
             retransmits: 9,
             goodput_mbps: 1.75,
+            pacing_mbps: Some(2.5),
             bound_min: Some(1),
             bound_max: None,
             bound_pacing_mbps: Some(0.44),

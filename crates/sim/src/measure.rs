@@ -5,7 +5,7 @@ use crate::quic;
 use lasthop_measure::{Counted, Seen};
 use lasthop_scenario::{LastLinkResult, TrafficKind};
 use lasthop_tcp::Endpoint;
-use lasthop_units::Bytes;
+use lasthop_units::{Bytes, Rate};
 
 /// The sender's state, if the connection is open.
 pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
@@ -23,6 +23,7 @@ pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
         in_flight_segments: info.in_flight_segments,
         unsent_bytes: info.unsent_bytes,
         retransmits: counts.retransmits,
+        pacing_rate: Some(info.pacing_rate).filter(|rate| *rate > Rate::ZERO),
         last_link: info.last_link,
     })
 }

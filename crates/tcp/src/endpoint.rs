@@ -269,9 +269,9 @@ impl Endpoint {
     }
 
     /// Sets the limits of the window, the pacing rate and the advertised window, with their lease. Those of the window
-    /// apply whenever the law or a recovery changes it, that of the advertised window with each segment sent. A limit
-    /// of the pacing rate paces the connection whatever [`Config::pacing`] is, in
-    /// bursts of two segments or a millisecond at that rate. As in Linux, the first ten segments are not paced.
+    /// apply whenever the law or a recovery changes it, that of the advertised window with each segment sent. One
+    /// that paces does so whatever [`Config::pacing`] is, in bursts of two segments or a millisecond at that rate. As in
+    /// Linux, the first ten segments are not paced.
     pub fn set_bound(&mut self, bound: LeasedBound) {
         self.sender.set_bound(bound);
         self.receiver.set_bound(bound);

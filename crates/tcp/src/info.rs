@@ -89,8 +89,8 @@ pub struct Info {
     pub window_bytes: u64,
     /// `tcpi_pacing_rate`, used or not.
     pub pacing_rate: Rate,
-    /// The bound's limit of the pacing rate at the latest ACK; `None`: no limit. With a limit the sender is paced.
-    pub max_pacing_rate: Option<Rate>,
+    /// Whether a bound paced the sender at the latest ACK.
+    pub paced_by_bound: bool,
     /// `tcpi_snd_mss`: the payload of a full segment.
     pub mss_bytes: u32,
     /// `tcpi_bytes_received`: payload received in order.

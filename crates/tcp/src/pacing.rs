@@ -5,17 +5,17 @@
 //! next = previous + length / rate, minus a credit for lateness of at most half of that
 //! ```
 //!
-//! Under a bound's limit of the pacing rate, segments are sent in bursts. A burst is what Linux puts into one packet
+//! Under a bound that paces, segments are sent in bursts. A burst is what Linux puts into one packet
 //! for the device to cut (TSO autosizing): two segments, or a millisecond at the rate, but at most half a window. This
 //! matters because of delayed ACKs: a single segment is acknowledged only when the next one arrives, or the receiver's
 //! timer ends.
 //!
 //! A receiver that acknowledged the first segment of a burst of two would keep that phase, and never again see two
 //! together. In Linux a segment with PSH ends this, because it is acknowledged at once (tcp_measure_rcv_mss(),
-//! tcp_cleanup_rbuf(), since 6.7). PSH marks the end of a write of the application. So under a limit a burst ends with
-//! PSH every 64 KiB.
+//! tcp_cleanup_rbuf(), since 6.7). PSH marks the end of a write of the application. So under such a bound a
+//! burst ends with PSH every 64 KiB.
 //!
-//! *What it leaves out*: bursts and PSH without a limit. Each segment is then released by itself.
+//! *What it leaves out*: bursts and PSH without such a bound. Each segment is then released by itself.
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 

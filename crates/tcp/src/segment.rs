@@ -44,7 +44,7 @@ pub struct Segment {
     pub syn: bool,
     /// The sender sends nothing after this segment's data.
     pub fin: bool,
-    /// PSH: the end of a write of the application. Set only under a limit of the pacing rate: see `pacing.rs`.
+    /// PSH: the end of a write of the application. Set only under a bound that paces: see `pacing.rs`.
     pub push: bool,
     /// `ack` is valid: in every segment but a client's SYN.
     pub has_ack: bool,

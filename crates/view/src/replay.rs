@@ -139,6 +139,7 @@ impl Replay {
             common_rate_mbps: state.as_ref().and_then(|state| state.common_rate_mbps),
             bounded: count(bounds().count()),
             window_segments: None,
+            paced: 0,
             pacing_mbps: None,
             harmed_by: state.as_ref().and_then(|state| state.harmed_by.clone()),
             harm: state.as_ref().and_then(|state| state.harm.clone()),

@@ -25,7 +25,7 @@ left right  1 s back, on            [ ]      60 s back, on
 GOODPUT  payload acknowledged, Mb/s     RECEIVED  payload received, Mb/s
 RTT+     round trip above the lowest one, ms
 WIN      congestion window, segments    BOUND     its upper limit
-PACE     limit of the pacing rate, Mb/s";
+PACE     limit of the pacing rate, Mb/s; TCP: paced at its own rate";
 
 /// The order of the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -201,7 +201,11 @@ fn connections<'a>(flows: &[&'a WatchedFlow]) -> Table<'a> {
     let rows = flows.iter().map(|flow| {
         let bound = flow.bound.unwrap_or_default();
         let limit = (bound.max_segments > 0).then(|| f64::from(bound.max_segments));
-        let pace = Some(bound.max_pacing_rate.as_mbps()).filter(|mbps| *mbps > 0.0);
+        let pace = match bound.max_pacing_rate.as_mbps() {
+            mbps if mbps > 0.0 => known(Some(mbps), 2),
+            _ if bound.paced => "TCP".to_owned(),
+            _ => known(None, 2),
+        };
         Row::new([
             flow.remote.clone(),
             known(flow.goodput_mbps, 2),
@@ -209,7 +213,7 @@ fn connections<'a>(flows: &[&'a WatchedFlow]) -> Table<'a> {
             known(flow.excess_us.map(|excess| excess as f64 / 1000.0), 1),
             flow.window_segments.to_string(),
             known(limit, 0),
-            known(pace, 2),
+            pace,
             flow.reason.clone(),
         ])
     });
@@ -234,8 +238,9 @@ mod tests {
         for tick in 1..=10_u64 {
             let flow = |number: u64| {
                 let acked = tick * (250_000 >> number.min(20));
+                let pace = if number.is_multiple_of(2) { r#""paced":true"# } else { r#""max_pacing_mbps":2.5"# };
                 format!(
-                    r#"{{"cookie":{number},"local":"10.0.0.2:5000","remote":"10.0.1.{}:{}","congestion_control":"lasthop","controlled":true,"srtt_us":42000,"min_rtt_us":{},"cwnd_segments":{},"ssthresh_segments":null,"state":"Open","in_flight_segments":4,"unsent_bytes":9,"retransmits":0,"delivery_rate_mbps":1.0,"acked_bytes":{acked},"received_bytes":0,"receive_rtt_us":null,"mss_bytes":1448,"busy":true,"bound":{{"min_segments":4,"max_segments":12,"max_pacing_mbps":2.5}},"bound_until_ns":9,"advised":null,"enabled":true,"enabled_at_ns":1,"reason":"2.50 Mb/s for each of 4 hosts, over {flows} busy connections"}}"#,
+                    r#"{{"cookie":{number},"local":"10.0.0.2:5000","remote":"10.0.1.{}:{}","congestion_control":"lasthop","controlled":true,"srtt_us":42000,"min_rtt_us":{},"cwnd_segments":{},"ssthresh_segments":null,"state":"Open","in_flight_segments":4,"unsent_bytes":9,"retransmits":0,"delivery_rate_mbps":1.0,"acked_bytes":{acked},"received_bytes":0,"receive_rtt_us":null,"mss_bytes":1448,"busy":true,"bound":{{"min_segments":4,"max_segments":12,{pace}}},"bound_until_ns":9,"advised":null,"enabled":true,"enabled_at_ns":1,"reason":"2.50 Mb/s for each of 4 hosts, over {flows} busy connections"}}"#,
                     number % 250,
                     5000 + number,
                     10_000 + number * 100,

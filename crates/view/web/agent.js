@@ -80,11 +80,14 @@ function text(tag, content, kind) {
   return made;
 }
 
+// A limit in Mb/s; or TCP's own pace, without one.
+const pace = ({ bound }) => (bound?.paced && !bound.max_pacing_mbps ? "TCP" : known(bound?.max_pacing_mbps || null, 2));
+
 const COLUMNS = [
   ["remote", (flow) => flow.remote], ["goodput\nMb/s", (flow) => known(flow.goodput_mbps, 2)],
   ["received\nMb/s", (flow) => known(flow.received_mbps, 2)], ["RTT\nms", (flow) => known(ms(flow.rtt_us), 1)],
   ["above\nbase", (flow) => known(ms(flow.excess_us), 1)], ["window\nsegments", (flow) => String(flow.window_segments)],
-  ["bound\nsegments", (flow) => known(upper(flow), 0)], ["pace\nMb/s", (flow) => known(flow.bound?.max_pacing_mbps || null, 2)],
+  ["bound\nsegments", (flow) => known(upper(flow), 0)], ["pace\nMb/s", pace],
   ["reason", (flow) => flow.reason],
 ];
 const kind = (name) => (name === "reason" ? "reason" : name === "remote" ? "" : "number");

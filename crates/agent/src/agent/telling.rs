@@ -11,6 +11,7 @@ use crate::rules;
 use crate::status::{ProgramStatus, Status, StatusSocket};
 use crate::ungoverned::{self, Ungoverned};
 use crate::watch::{self, Neighbour, WatchSocket, Watched};
+use lasthop_laws::bound::Bound;
 use lasthop_peers::Neighbourhood;
 use lasthop_policy::FlowId;
 use lasthop_policy::governor::{FlowTurn, Turn};
@@ -111,6 +112,7 @@ impl Agent<'_> {
         let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
         let harm = glance.state.and_then(|state| state.harmed);
         let reason = glance.reason.as_ref().filter(|_| *mode != Mode::Observe);
+        let paced = |bound: &&Bound| bound.paced && bound.max_pacing_rate == Rate::ZERO;
         let paces = || glance.bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -133,6 +135,7 @@ impl Agent<'_> {
             common_rate_mbps: glance.state.and_then(|state| state.common_rate).map(Rate::as_mbps),
             bounded: u32::try_from(glance.bounds.len()).unwrap_or(u32::MAX),
             window_segments: windows().min().zip(windows().max()).map(|(least, most)| [least, most]),
+            paced: u32::try_from(glance.bounds.iter().filter(paced).count()).unwrap_or(u32::MAX),
             pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
             gain: self.gain(),
             harmed_by: harm.map(|harm| harm.kind().to_owned()),

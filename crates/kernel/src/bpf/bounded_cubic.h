@@ -33,7 +33,9 @@ struct own {
 	__u32 max_segments;
 	__u32 generation; /* 0: never read */
 	struct stack stack;
-	__u32 paced; /* 1: the socket is paced only because of our limit */
+	__u8 paced; /* this and the next: the bound's */
+	__u8 at_once;
+	__u16 asked; /* 1: the socket is paced only because we have asked for it */
 };
 
 #define OWN_OFFSET 64
@@ -60,6 +62,8 @@ static __noinline void look_up_bound(struct tcp_sock *tp)
 	own->max_pacing_rate = bound.max_pacing_rate;
 	own->min_segments = bound.min_segments;
 	own->max_segments = bound.max_segments;
+	own->paced = bound.paced != 0;
+	own->at_once = bound.at_once != 0;
 	own->generation = generation;
 }
 
@@ -72,6 +76,8 @@ static __always_inline struct lh_bound read_bound(struct tcp_sock *tp)
 		.min_segments = own->min_segments,
 		.max_segments = own->max_segments,
 		.max_pacing_rate = own->max_pacing_rate,
+		.paced = own->paced,
+		.at_once = own->at_once,
 	};
 
 	return bound;
@@ -96,40 +102,44 @@ static __always_inline __u32 bounded(struct tcp_sock *tp, __u8 ca_state, __u32 w
 	return lh_bound_window(&bound, now_ns_of(tp), window, in_flight_of(tp), flags);
 }
 
+static __always_inline bool is_paced_by_bound(struct tcp_sock *tp)
+{
+	struct lh_bound bound = read_bound(tp);
+
+	return lh_bound_paces(&bound, now_ns_of(tp));
+}
+
 /* Ends our pacing of a socket, unless its application has asked for pacing meanwhile (SO_MAX_PACING_RATE). */
 static __always_inline void unpace(struct tcp_sock *tp)
 {
-	own_of(tp)->paced = 0;
+	own_of(tp)->asked = 0;
 	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NEEDED &&
 	    tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate == ~0UL)
 		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NONE;
 }
 
 /*
- * Limits the pacing rate. TCP keeps a pacing rate only on sockets whose status asks for pacing, and CUBIC's does not.
- * We set the status, and such a socket is paced at the limit. The kernel's own rate, a window per SRTT, is for sockets
- * that it paces itself: after a timeout in a long queue it may be one segment in many seconds, until the SRTT has
- * fallen. With the queueing discipline fq the status asks for pacing already, and fq takes the smaller of both rates.
- * tcp_update_skb_after_send() exempts the first ten segments of a connection.
+ * Sets the pacing rate: TCP's own, which the kernel does not compute for a control with cong_control, as the bound has
+ * it. TCP obeys it only on sockets whose status asks for pacing, and CUBIC does not ask: for a bound that paces we do.
+ * With the queueing discipline fq the status asks already, and fq takes the rate. TSO sizes (tcp_tso_autosize()) and TCP
+ * small queues follow the rate in any case. tcp_update_skb_after_send() exempts the first ten segments of a connection.
  */
-static __always_inline void limit_pace(struct tcp_sock *tp)
+static __always_inline void apply_pace(struct tcp_sock *tp)
 {
 	struct lh_bound bound = read_bound(tp);
-	__u64 limit = lh_bound_pacing_limit(&bound, now_ns_of(tp));
-	__u64 most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
+	__u64 own = tp->srtt_us ? own_pacing_rate(tp) : LH_NO_RATE;
+	__u64 most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate, rate;
 
-	if (limit) {
+	if (is_paced_by_bound(tp)) {
 		if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE) {
 			tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
-			own_of(tp)->paced = 1;
+			own_of(tp)->asked = 1;
 		}
-		if (own_of(tp)->paced)
-			tp->inet_conn.icsk_inet.sk.sk_pacing_rate = limit < most ? limit : most;
-		else if (tp->inet_conn.icsk_inet.sk.sk_pacing_rate > limit)
-			tp->inet_conn.icsk_inet.sk.sk_pacing_rate = limit;
-	} else if (own_of(tp)->paced) {
+	} else if (own_of(tp)->asked) {
 		unpace(tp);
 	}
+	rate = lh_bound_pacing_rate(&bound, now_ns_of(tp), own, !own_of(tp)->asked);
+	tp->inet_conn.icsk_inet.sk.sk_pacing_rate = rate < most ? rate : most;
 }
 
 /* Undoes the effect of a skipped program (see stack.h): a reduction's ssthresh lies between 2 and the window before it. */
@@ -179,8 +189,7 @@ static __always_inline void on_acked(struct sock *sk, __u32 ack, int flag, const
 	else if (may_grow(tp, flag))
 		grow(sk, tp, ack, rs->acked_sacked);
 	set_window(tp, bounded(tp, ca_state, tp->snd_cwnd));
-	update_pacing_rate(tp);
-	limit_pace(tp);
+	apply_pace(tp);
 }
 
 /* Each ACK, since 6.10. No concession to the verifier. */
@@ -211,9 +220,7 @@ void BPF_PROG(lasthop_init, struct sock *sk)
 	begin_stack(tp, &own_of(tp)->stack);
 	look_up_bound(tp);
 	set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
-	if (tp->srtt_us)
-		update_pacing_rate(tp);
-	limit_pace(tp);
+	apply_pace(tp);
 }
 
 /* The socket gets another control, or ends. */
@@ -222,7 +229,7 @@ void BPF_PROG(lasthop_release, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	if (own_of(tp)->paced) {
+	if (own_of(tp)->asked) {
 		unpace(tp);
 		if (tp->srtt_us)
 			update_pacing_rate(tp);
@@ -262,10 +269,9 @@ static __always_inline void starts_to_send(struct sock *sk)
 	restart_after_idle(tp);
 	refresh_bound(tp);
 	set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
-	/* no ACK has come since the limit began or ended */
-	if (own_of(tp)->paced && tp->srtt_us)
-		update_pacing_rate(tp);
-	limit_pace(tp);
+	/* no ACK may have come since the bound began or ended; otherwise the kernel waits for the next one, too */
+	if (own_of(tp)->asked || is_paced_by_bound(tp))
+		apply_pace(tp);
 }
 
 /* It, and events that CUBIC ignores. */

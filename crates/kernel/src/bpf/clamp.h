@@ -12,8 +12,8 @@
  *
  * Limitations of the kernel: there is no lower bound. The clamp also sets ssthresh, so after its removal the flow
  * is in slow start from its current window. A window above a new clamp falls only when the control next asks to grow;
- * BBR never asks, but keeps the clamp by itself. A socket whose pacing rate was once limited stays paced at its
- * control's rate: 1.2 or 2 windows a round trip. BBR takes the limit for the path's bandwidth, and finds more only step
+ * BBR never asks, but keeps the clamp by itself. A socket that was once paced stays so, at its control's rate: 1.2 or 2
+ * windows a round trip, of which we cannot say that it is LH_MIN_PACING_RATE at least. BBR takes the limit for the path's bandwidth, and finds more only step
  * by step.
  */
 #ifndef LASTHOP_CLAMP_H
@@ -23,6 +23,8 @@
 
 /* SO_MAX_PACING_RATE in 32 bits: no limit. */
 #define NO_PACE (~0U)
+/* The greatest limit, 34 Gb/s. With it the kernel paces the socket at its own rate. */
+#define GREATEST_PACE (NO_PACE - 1)
 
 /* Sets SO_MAX_PACING_RATE to `wanted`, or to the application's own value if `wanted` is 0 or higher. */
 static __always_inline int set_pace(void *ctx, struct tcp_sock *tp, struct lh_former *storage, __u64 wanted)
@@ -107,7 +109,7 @@ int clamp_new(struct bpf_sock_ops *ctx)
 	now_ns = bpf_ktime_get_ns();
 	bound_of(bpf_get_socket_cookie(ctx), &bound);
 	wanted = lh_bound_holds(&bound, now_ns) ? bound.max_segments : 0;
-	wanted_rate = lh_bound_pacing_limit(&bound, now_ns);
+	wanted_rate = lh_bound_paces(&bound, now_ns) ? lh_bound_pacing_rate(&bound, now_ns, GREATEST_PACE, 0) : 0;
 	if (wanted_rate || storage->paced) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp)

@@ -96,6 +96,12 @@ enum {
 	LH_ESCAPES_YET = 7, /* it can be taken over, and has not been */
 };
 
+/* What a bound asks of the pace, bits. */
+enum {
+	LH_PACE_OWN = 1,
+	LH_PACE_AT_ONCE = 2,
+};
+
 /* One socket, as the iterator writes it. */
 struct lh_sample {
 	__u64 cookie;
@@ -135,6 +141,8 @@ struct lh_sample {
 	__u32 interface_index;
 	__u32 newest_rtt_us; /* RTT of the newest segment acknowledged; 0: no sample yet */
 	__u32 rule; /* the bit of the rule that fits it; 0: none does */
+	__u32 bound_pace; /* LH_PACE_* of the bound in force */
+	__u32 unused; /* 0 */
 };
 
 /* A change of the congestion state, as written to the ring. */

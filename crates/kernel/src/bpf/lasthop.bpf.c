@@ -16,8 +16,7 @@
  *
  *        in CWR or Recovery    reduce_window()     as tcp_cwnd_reduction(), with a prr_delivered of our own
  *        else, if it may grow  cubictcp_cong_avoid()
- *        always                bound, then the pacing rate: the limit, or for a socket that is paced anyway as
- *                              tcp_update_pacing_rate(), limited
+ *        always                bound, then the pacing rate as tcp_update_pacing_rate(), as the bound has it
  *
  *    and what the kernel omits elsewhere for such a control:
  *

@@ -94,6 +94,7 @@ static __always_inline bool tell(struct seq_file *seq, struct tcp_sock *tp, bool
 			record.bound_max_segments = bound.max_segments;
 			record.bound_max_pacing_rate = bound.max_pacing_rate;
 			record.bound_max_receive_bytes = bound.max_receive_bytes;
+			record.bound_pace = (bound.paced ? LH_PACE_OWN : 0) | (bound.at_once ? LH_PACE_AT_ONCE : 0);
 		}
 	}
 	bpf_seq_write(seq, &record, sizeof(record));

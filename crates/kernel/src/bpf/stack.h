@@ -58,8 +58,8 @@ static __always_inline void begin_stack(struct tcp_sock *tp, struct stack *stack
 	stack->prr_delivered = tp->prr_delivered;
 }
 
-/* net/ipv4/tcp_input.c tcp_update_pacing_rate() */
-static __always_inline void update_pacing_rate(struct tcp_sock *tp)
+/* net/ipv4/tcp_input.c tcp_update_pacing_rate(), without the limit of the socket */
+static __always_inline __u64 own_pacing_rate(struct tcp_sock *tp)
 {
 	struct net *net = net_of(tp);
 	__u64 rate = (__u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
@@ -70,11 +70,14 @@ static __always_inline void update_pacing_rate(struct tcp_sock *tp)
 	else
 		rate *= net->ipv4.sysctl_tcp_pacing_ca_ratio;
 	rate *= window > tp->packets_out ? window : tp->packets_out;
-	if (tp->srtt_us)
-		rate /= tp->srtt_us;
-	if (rate > tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate)
-		rate = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
-	tp->inet_conn.icsk_inet.sk.sk_pacing_rate = rate;
+	return tp->srtt_us ? rate / tp->srtt_us : rate;
+}
+
+static __always_inline void update_pacing_rate(struct tcp_sock *tp)
+{
+	__u64 rate = own_pacing_rate(tp), most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
+
+	tp->inet_conn.icsk_inet.sk.sk_pacing_rate = rate < most ? rate : most;
 }
 
 /* net/ipv4/tcp_input.c tcp_cwnd_reduction(), RFC 6937: proportional rate reduction */

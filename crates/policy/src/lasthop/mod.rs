@@ -85,7 +85,7 @@ impl Lasthop {
             let segments = window.get().div_ceil(segment.max(1)).min(i32::MAX as u64) as u32;
             bound.min_segments = self.minimum_segments;
             bound.max_segments = segments.max(LEAST_SEGMENTS).max(self.minimum_segments);
-            bound.max_pacing_rate = if self.law.has(Ablation::Pacing) { Bound::OWN_PACE } else { Rate::ZERO };
+            bound.at_once = self.law.has(Ablation::AtOnce);
         }
         (state.bulk() && segment > 0).then_some(bound)
     }

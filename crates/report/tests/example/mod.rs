@@ -101,6 +101,7 @@ pub(crate) fn run(scenario: &Scenario) -> (RunResult, Series) {
                 goodput_mbps,
                 bound_min: limit.map(|_| 1),
                 bound_max: limit,
+                pacing_mbps: None,
                 bound_pacing_mbps: None,
                 reported_bandwidth_mbps: None,
                 reported_error_rate: None,

@@ -259,7 +259,7 @@ impl Sender {
         if self.is_cwnd_limited() {
             flags |= Acked::CWND_LIMITED;
         }
-        if self.config.pacing || self.pacing_limit(now).is_some() {
+        if self.config.pacing || self.is_paced_by_bound(now) {
             flags |= Acked::PACED;
         }
         let (mut tsval, mut tsecr) = (0, 0);

@@ -127,8 +127,8 @@ pub(crate) struct Sender {
     pub(crate) limited_round_end: u64,
     pub(crate) last_sent_at: Time,
     pub(crate) paced_until: Time,
-    /// The last burst sent under a bound's limit of the pacing rate; `None` without a limit.
-    pub(crate) limited_burst: Option<pacing::Burst>,
+    /// The last burst sent under a bound that paces; `None` without one.
+    pub(crate) bound_burst: Option<pacing::Burst>,
     /// When pacing allows the next segment, if one waits for that.
     pub(crate) pace_wait: Time,
     /// Segments sent since the sender last stopped.
@@ -206,7 +206,7 @@ impl Sender {
             limited_round_end: 0,
             last_sent_at: now,
             paced_until: Time::ZERO,
-            limited_burst: None,
+            bound_burst: None,
             pace_wait: Time::MAX,
             burst: 0,
             host_queue_bytes: 0,
@@ -443,25 +443,17 @@ impl Sender {
         self.min_rtt.get().map_or(0, |rtt| micros(rtt.as_nanos()))
     }
 
-    /// The bound's limit of the pacing rate now. With a limit the sender is paced, whatever its configuration.
-    pub(crate) fn pacing_limit(&self, now: Time) -> Option<Rate> {
-        self.bound.as_ref()?.pacing_limit(now)
+    /// Whether the bound paces the sender now, whatever its configuration.
+    pub(crate) fn is_paced_by_bound(&self, now: Time) -> bool {
+        self.bound.is_some_and(|bound| bound.paces(now))
     }
 
-    /// The smaller of the law's pacing rate and `limit`. The law has none before the first RTT sample. A law paced only
-    /// because of the limit takes the limit: after a timeout its window and SRTT may give a segment in seconds.
-    pub(crate) fn pacing_rate(&self, limit: Option<Rate>) -> Rate {
-        match (self.law_pacing_rate(), limit) {
-            (_, Some(limit)) if !self.config.pacing => limit,
-            (rate, None) => rate,
-            (Rate::ZERO, Some(limit)) => limit,
-            (rate, Some(limit)) => rate.min(limit),
-        }
-    }
-
-    fn law_pacing_rate(&self) -> Rate {
+    /// Linux's tcp_update_pacing_rate(), limited by the bound; zero before the first RTT sample without a limit.
+    pub(crate) fn pacing_rate(&self, now: Time) -> Rate {
         let window = self.window.cwnd_segments.max(self.board.len());
-        pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns())
+        let own = pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns());
+        let own = Some(own).filter(|rate| *rate > Rate::ZERO);
+        self.bound.map_or(own, |bound| bound.pacing_rate(now, own, self.config.pacing)).unwrap_or(Rate::ZERO)
     }
 
     fn in_first_half_of_slow_start(&self) -> bool {
@@ -471,8 +463,8 @@ impl Sender {
     /// Without what the receiver knows.
     pub(crate) fn info(&self) -> Info {
         let (delivery_rate, app_limited) = self.rate.rate(self.payload_bytes);
-        // As at the latest ACK, where an expired bound is dropped.
-        let pacing_limit = self.bound.map(|bound| bound.bound().max_pacing_rate).filter(|limit| *limit > Rate::ZERO);
+        // As at the latest ACK, where an expired bound is dropped: no lease is over at the beginning.
+        let in_force = Time::ZERO;
         Info {
             state: self.state,
             cwnd_segments: self.window.cwnd_segments,
@@ -498,8 +490,8 @@ impl Sender {
             acked_bytes: self.acked_bytes(),
             unsent_bytes: self.unsent_bytes(),
             window_bytes: self.snd_wnd,
-            pacing_rate: self.pacing_rate(pacing_limit),
-            max_pacing_rate: pacing_limit,
+            pacing_rate: self.pacing_rate(in_force),
+            paced_by_bound: self.is_paced_by_bound(in_force),
             mss_bytes: self.payload_bytes,
             received_bytes: 0,
             receive_rtt: None,

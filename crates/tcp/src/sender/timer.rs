@@ -135,7 +135,7 @@ impl Sender {
     }
 
     /// RFC 6298 (5.1), (5.3). Where it replaces a probe or a reordering timer, it counts from the first segment's
-    /// transmission, so that those do not delay a timeout. The delay by a limit of the pacing rate is added, as in
+    /// transmission, so that those do not delay a timeout. The delay by a bound that paces is added, as in
     /// Linux's tcp_reset_xmit_timer().
     pub(super) fn arm_retransmission(&mut self, now: Time, replaces: TimerKind) {
         let timeout = self.rtt.backed_off(self.backoff) + self.pacing_delay(now);

@@ -68,7 +68,7 @@ impl Sender {
             return None;
         }
         if self.waits_for_pace(now) {
-            if self.limited_burst.is_some() {
+            if self.bound_burst.is_some() {
                 // A window that pacing leaves half empty must not grow.
                 self.on_burst_end(in_flight);
             }
@@ -234,7 +234,7 @@ impl Sender {
         } else if self.timer.kind == TimerKind::Retransmission {
             self.schedule_probe(now, false);
         }
-        Outgoing { push: self.limited_burst.as_mut().is_some_and(pacing::Burst::take_push), ..outgoing }
+        Outgoing { push: self.bound_burst.as_mut().is_some_and(pacing::Burst::take_push), ..outgoing }
     }
 
     fn retransmit(&mut self, now: Time, index: usize) -> Outgoing {
@@ -277,29 +277,29 @@ impl Sender {
         self.segments_sent += 1;
         self.burst += 1;
         self.last_sent_at = now;
-        let limit = self.pacing_limit(now);
-        if (!self.config.pacing && limit.is_none()) || self.segments_sent <= pacing::UNPACED_SEGMENTS {
+        let by_bound = self.is_paced_by_bound(now);
+        if (!self.config.pacing && !by_bound) || self.segments_sent <= pacing::UNPACED_SEGMENTS {
             return;
         }
-        let (due, bytes, rate) = (self.paced_until, u64::from(payload_bytes), self.pacing_rate(limit));
-        self.paced_until = if limit.is_some() {
+        let (due, bytes, rate) = (self.paced_until, u64::from(payload_bytes), self.pacing_rate(now));
+        self.paced_until = if by_bound {
             let quantum = self.quantum_segments(rate);
-            self.limited_burst.get_or_insert_default().on_sent(now, due, bytes, quantum, rate)
+            self.bound_burst.get_or_insert_default().on_sent(now, due, bytes, quantum, rate)
         } else {
             pacing::next(now, due, bytes, rate)
         };
     }
 
     fn waits_for_pace(&mut self, now: Time) -> bool {
-        let limit = self.pacing_limit(now);
-        if limit.is_none() && self.limited_burst.take().is_some() {
+        let by_bound = self.bound.filter(|bound| bound.paces(now));
+        if by_bound.is_none() && self.bound_burst.take().is_some() {
             // The lease has expired, and with it the pace.
             self.paced_until = self.paced_until.min(now);
         }
         let mut wait_until = self.paced_until;
-        if let (Some(_), Some(bound)) = (limit, &self.bound) {
-            let quantum = self.quantum_segments(self.pacing_rate(limit));
-            if self.limited_burst.is_some_and(|burst| burst.has_room(now, quantum)) {
+        if let Some(bound) = by_bound {
+            let quantum = self.quantum_segments(self.pacing_rate(now));
+            if self.bound_burst.is_some_and(|burst| burst.has_room(now, quantum)) {
                 wait_until = now;
             }
             wait_until = wait_until.min(bound.expires());
@@ -316,12 +316,9 @@ impl Sender {
         pacing::quantum_segments(rate, self.payload_bytes, self.window.cwnd_segments, self.min_rtt.get(), shift)
     }
 
-    /// How long a limit of the pacing rate delays the next segment: Linux's tcp_pacing_delay().
+    /// How long a bound that paces delays the next segment: Linux's tcp_pacing_delay().
     pub(super) fn pacing_delay(&self, now: Time) -> Span {
-        match self.pacing_limit(now) {
-            Some(_) => self.paced_until.saturating_since(now),
-            None => Span::ZERO,
-        }
+        if self.is_paced_by_bound(now) { self.paced_until.saturating_since(now) } else { Span::ZERO }
     }
 
     /// Linux's tcp_small_queue_check().
@@ -330,7 +327,7 @@ impl Sender {
         if self.board.is_empty() {
             return false;
         }
-        let by_rate = match (tsq.pacing_shift, self.pacing_rate(self.pacing_limit(now)).as_bps()) {
+        let by_rate = match (tsq.pacing_shift, self.pacing_rate(now).as_bps()) {
             (None, _) | (_, 0) => u64::MAX, // no RTT sample
             (Some(shift), rate) => (rate / 8) >> shift,
         };

@@ -216,7 +216,8 @@ proptest! {
                 Operation::Bound(segments, kbps, ms) => {
                     let max_pacing_rate = lasthop_units::Rate::from_bps(kbps * 1000);
                     let (min_segments, max_segments) = (segments / 3, segments);
-                    let bound = Bound { min_segments, max_segments, max_pacing_rate, ..Bound::default() };
+                    let paced = segments % 2 == 1;
+                    let bound = Bound { min_segments, max_segments, max_pacing_rate, paced, ..Bound::default() };
                     end.set_bound(bound.leased(now, Span::from_millis(ms)));
                 }
                 Operation::Ack { share, blocks, window, old } => {

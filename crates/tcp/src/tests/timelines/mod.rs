@@ -11,7 +11,7 @@ mod undo;
 
 use super::*;
 use crate::{CongestionState, DelayedAck, Recovery, RtoEstimator, Tsq};
-use lasthop_laws::bound::Bound;
+use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_units::{Bytes, Rate};
 
 /// No delayed ACKs, and no options that take payload: 1000 bytes.
