@@ -168,7 +168,9 @@ fn next_look(label: &str, own: Option<(Colour, Marker)>, taken: &[&Look]) -> Loo
     let mut free = CATEGORIES.to_vec();
     free.sort_by_key(|colour| taken.iter().filter(|other| other.colour == *colour).count());
     let colours: Vec<Colour> = own.iter().map(|(colour, _)| *colour).chain(free).collect();
-    let markers = || own.iter().map(|(_, marker)| *marker).chain(MARKERS);
+    let mut free = MARKERS.to_vec();
+    free.sort_by_key(|marker| taken.iter().filter(|other| other.marker == *marker).count());
+    let markers = || own.iter().map(|(_, marker)| *marker).chain(free.iter().copied());
     let of_colour = |colour: &Colour| {
         let marker = markers().find(|marker| near(*colour, taken).all(|other| other.marker != *marker))?;
         let dash = (0..ITEM_DASHES).find(|dash| near(*colour, taken).all(|other| other.dash != *dash))?;
@@ -245,7 +247,7 @@ const RAMP: [Colour; 5] = [
 pub(crate) const STATES: [(&str, Colour); 5] = [
     ("0 Open", Colour(0xD7, 0xE4, 0xEF)),
     ("1 Disorder", Colour(0x74, 0xC2, 0xED)),
-    ("2 CWR", Colour(0x00, 0xA5, 0x78)),
+    ("2 CWR", Colour(0x5D, 0x9D, 0x86)),
     ("3 Recovery", Colour(0xA7, 0x54, 0x00)),
     ("4 Loss", Colour(0x8D, 0x15, 0x15)),
 ];
@@ -553,6 +555,6 @@ mod tests {
     fn without_known_names_the_first_categories_are_taken() {
         let looks = lines(&["a", "b"]);
         assert_eq!((looks[0].colour, looks[0].marker, looks[0].dash), (BLUE, Marker::Circle, 0));
-        assert_eq!((looks[1].colour, looks[1].marker, looks[1].dash), (VERMILLION, Marker::Circle, 0));
+        assert_eq!((looks[1].colour, looks[1].marker, looks[1].dash), (VERMILLION, Marker::Square, 0));
     }
 }

@@ -419,8 +419,10 @@ fn x_ticks(x: Axis, width: f64) -> Vec<(f64, String)> {
         })
     };
     let most = (width / 60.0).max(3.0) as usize;
-    let ticks = (1..=most).rev().map(|at_most| labelled(x.ticks(at_most)));
-    ticks.into_iter().find(has_room).unwrap_or_default()
+    let mut ticks = (1..=most).rev().map(|at_most| labelled(x.ticks(at_most)));
+    // One in the narrowest of panels.
+    let one = || labelled(x.ticks(1)).into_iter().take(1).collect();
+    ticks.find(has_room).unwrap_or_else(one)
 }
 
 /// Ticks with their labels. No two labels are the same.

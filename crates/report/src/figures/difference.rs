@@ -37,14 +37,17 @@ pub(crate) fn difference(comparison: &Comparison, looks: &[Look]) -> Option<Figu
 /// The numbers stand in a column of their own, where no bar and no other number is.
 fn draw_column(canvas: &mut Canvas, rows: &Rows, index: usize, differences: &[Option<Difference>], looks: &[Look]) {
     let texts: Vec<String> = differences.iter().map(|difference| written(difference.as_ref())).collect();
-    let numbers = texts.iter().map(|text| text_width(text, SMALL)).fold(0.0, f64::max) + 10.0;
+    // Of several lines, if a bar would have no room beside one.
+    let widest = texts.iter().map(|text| text_width(text, SMALL)).fold(0.0, f64::max);
+    let of_text = widest.min(0.5 * rows.column) + 1.0;
+    let numbers = of_text + 9.0;
     let panel = rows.panel(index, looks.len(), (numbers, 24.0), axis(differences));
     rows.draw_column(canvas, &panel, index);
     let zero = panel.x_at(0.0);
     canvas.line((zero, panel.top), (zero, panel.bottom()), Pen::new(MUTED, 1.0));
     for (row, ((difference, look), text)) in differences.iter().zip(looks).zip(&texts).enumerate() {
         let y = rows.at(row);
-        canvas.text(text, panel.left - 8.0, y, Ink { size: SMALL, colour: INK, beside: Beside::End });
+        canvas.lines_around(text, panel.left - 8.0, y, of_text, Ink { size: SMALL, colour: INK, beside: Beside::End });
         let Some(difference) = difference else { continue };
         let end = panel.x_at(difference.mean);
         canvas.titled(&format!("{}: {} {text}", look.label, COLUMNS[index].name), |canvas| {
