@@ -237,8 +237,8 @@ fn a_bound_flow_is_paced_at_the_rate_that_the_kernel_computes_for_its_own_cubic(
     needs_root!();
     let net = Net::bottleneck(20, 60_000);
     let paced = Paced::new();
-    let newreno = Options { name: Name::Private, ..Options::new(LawName::NewReno, Parameters::of(LawName::NewReno)) };
-    let law = Loaded::load(&newreno).unwrap_or_else(|error| panic!("{error}"));
+    let hd = Options { name: Name::Private, ..Options::new(LawName::Hd, Parameters::of(LawName::Hd)) };
+    let law = Loaded::load(&hd).unwrap_or_else(|error| panic!("{error}"));
     let leave = ["cubic", law.name()].map(Into::into).to_vec();
     let mut kernel = load_with(&net, Mode::Control, |options| options.leave = leave.clone());
     let window = Bound { max_segments: 12, ..BY_TCP };

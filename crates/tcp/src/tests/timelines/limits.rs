@@ -356,8 +356,8 @@ fn a_bound_that_paces_does_so_at_tcps_own_rate_below_its_limit() {
     }
 }
 
-/// A window of 100 segments leaves within 83 ms of a round trip of 100 ms, in bursts of two. In the first half of slow start
-/// it would take 50. Unpaced it leaves as the ACKs come.
+/// A window of 100 segments leaves within 50 ms of a round trip of 100 ms, in bursts of two: in the first half of slow start,
+/// else within 83. Unpaced it leaves at once.
 #[test]
 fn a_window_is_spread_over_a_round_trip_by_tcps_own_pace() {
     let mut pair = established(&plain(), 100_000);
@@ -370,7 +370,8 @@ fn a_window_is_spread_over_a_round_trip_by_tcps_own_pace() {
     assert!((seen.pacing_rate.as_mbps() / (factor * 8.0) - 1.0).abs() < 0.02, "{seen:?}");
     let times: Vec<u64> = sent(&pair).iter().map(|(at, _)| *at).filter(|at| *at > 5000).collect();
     let at_once = times.chunk_by(|a, b| a == b).map(<[u64]>::len).max().expect("some");
-    assert!(at_once <= 3, "{at_once} at once");
+    // A burst takes 1 ms at 16 Mb/s, and half of it where it is late.
+    assert!(at_once <= 4, "{at_once} at once");
 }
 
 /// On a path of 8 s a window of one segment is 250 bytes per second in slow start, one segment in 4 s. The least pace is 4000.
