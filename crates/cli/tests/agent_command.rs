@@ -170,9 +170,9 @@ fn the_standard_configuration_is_read_told_reloaded_and_asked_for() {
 
     let output = machine.lasthop(&["agent", "status"]);
     let said = String::from_utf8(output.stdout).expect("text");
-    assert_eq!((output.status.code(), said.lines().count()), (Some(0), 5), "{said}");
+    assert_eq!((output.status.code(), said.lines().count()), (Some(0), 6), "{said}");
     assert!(said.starts_with("last: mode advise, policy lasthop, behind "), "{said}");
-    assert!(said.contains("\n  gain     not known yet"), "{said}");
+    assert!(said.contains("\n  gain     not known in mode advise"), "{said}");
 
     machine.configure("interface = \"last\"\nmode = \"observe\"\nrecord = \"/run/record\"\n");
     agent.signal(Signal::SIGHUP);
