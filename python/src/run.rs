@@ -387,7 +387,13 @@ fn warn(
     let ineffective = ineffective.into_iter().filter(|key| !own(key)).map(|key| in_python(key).to_string());
     let short = short_warmups(planned.iter().copied()).into_iter().map(|short| short.to_string());
     let category = py.import("lasthop._errors")?.getattr("ScenarioWarning")?;
-    for note in late.chain(ineffective).chain(short) {
+    let mut assumed: Vec<String> = Vec::new();
+    for header in planned.iter().flat_map(|scenario| scenario.assumed_headers()).map(ToString::to_string) {
+        if !assumed.contains(&header) {
+            assumed.push(header);
+        }
+    }
+    for note in assumed.into_iter().chain(late).chain(ineffective).chain(short) {
         // The caller of the function of Python that calls this one.
         PyErr::warn(py, &category, &CString::new(note)?, 2)?;
     }

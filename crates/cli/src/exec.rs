@@ -5,7 +5,7 @@ use crate::live::{live_run, on_sample};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{
-    CaptureArguments, FigureArguments, claim, keep, tell_ineffective, tell_of_late_changes, tell_of_short_warmups,
+    CaptureArguments, FigureArguments, claim, keep, tell_ineffective, tell_of_changes, tell_of_short_warmups,
     tell_why_not_valid,
 };
 use crate::{Interrupted, build, say, tell};
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let names = scenario.host_names();
     let host = host(&arguments.host, &names)?;
     lasthop_lab::check(&scenario, TrafficSource::Own)?;
-    tell_of_late_changes(&scenario);
+    tell_of_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
     tell_of_short_warmups([&scenario]);
     let user = caller()?;

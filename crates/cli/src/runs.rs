@@ -233,7 +233,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let found = Found::scenario(&common.scenario)?;
     let scenario = found.load(&overrides)?;
     common.check(&scenario)?;
-    tell_of_late_changes(&scenario);
+    tell_of_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
     let load =
         Load { scenarios: vec![&scenario], jobs: 1, hosts: common.hosts.hosts_kind(), series: common.keeps_series() };
@@ -289,7 +289,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     }
     let found = Found::scenario(&common.scenario)?;
     let base = found.load(&common.overrides)?;
-    tell_of_late_changes(&base);
+    tell_of_changes(&base);
     let seeds: Vec<u64> = (base.seed..base.seed + arguments.seeds).collect();
     // All runs are read and checked before the first one starts, so that a mistake in the last costs no time.
     let planned = plan_cases(&cases, &common.overrides, &seeds, |overrides| -> Result<Scenario> {
@@ -530,8 +530,10 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// Notes changes that come after the end of the run. They are no error, but possibly a mistake.
-pub(crate) fn tell_of_late_changes(scenario: &Scenario) {
+/// Notes changes that come after the end of the run, and traces without a header line. They are no error, but possibly a
+/// mistake.
+pub(crate) fn tell_of_changes(scenario: &Scenario) {
+    scenario.assumed_headers().iter().for_each(|trace| tell(format_args!("note: {trace}")));
     scenario.late_changes().iter().for_each(|change| tell(format_args!("note: {change}")));
 }
 

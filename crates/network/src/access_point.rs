@@ -13,6 +13,7 @@ use crate::link::{Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::QueueConfig;
 use crate::random::{Streams, numbers};
+use crate::server::NewPace;
 use crate::statistics::{Observed, QueueId, Statistics};
 use crate::topology::Pace;
 use crate::turnaround::Turnarounds;
@@ -126,21 +127,36 @@ impl<P: Clone> AccessPoint<P> {
     }
 
     /// Applies a change.
-    pub(crate) fn change(&mut self, now: Time, what: &Changed) {
+    pub(crate) fn change(&mut self, now: Time, what: &Changed, pace: NewPace) {
         match (*what, &mut self.access) {
-            (Changed::Path { rtt, rate, loss }, _) => {
+            (Changed::Path { rtt, rate, loss, held, .. }, _) => {
                 let shared = rtt.filter(|_| !self.has_lanes).map(|rtt| (rtt / 2, rtt - rtt / 2));
                 let (there, back) = (shared.map(|(there, _)| there), shared.map(|(_, back)| back));
-                self.up.change(now, DirectionChange { rate, delay: there, loss });
-                self.down.change(now, DirectionChange { rate, delay: back, loss: None });
+                self.up.change(
+                    now,
+                    DirectionChange { rate, delay: there, loss, held, opportunities: None },
+                    pace.clone(),
+                );
+                self.down.change(
+                    now,
+                    DirectionChange { rate, delay: back, loss: None, held, opportunities: None },
+                    pace,
+                );
                 if let Some(rtt) = rtt.filter(|_| self.has_lanes) {
                     self.up.change_round_trip(rtt);
                     self.down.change_round_trip(rtt);
                 }
             }
-            (Changed::Wired { rate, delay }, Access::Wired(access)) => access.change(now, rate, delay),
-            (Changed::Station { host, rate, mcs, frame_error_rate, snr_db }, Access::Wifi(medium)) => {
+            (Changed::Wired { rate, delay, held, .. }, Access::Wired(access)) => {
+                access.change(now, DirectionChange { rate, delay, held, ..DirectionChange::default() }, pace);
+            }
+            (Changed::Station { host, rate, mcs, frame_error_rate, snr_db, held }, Access::Wifi(medium)) => {
                 medium.change_station(host, rate, mcs, frame_error_rate, snr_db);
+                match held {
+                    Some(true) => medium.hold(now, host),
+                    Some(false) => medium.go_on(now, host),
+                    None => {}
+                }
             }
             (what, _) => unreachable!("a checked network has what {what:?} is about"),
         }

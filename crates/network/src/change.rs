@@ -12,6 +12,9 @@
 //! | a station's PHY rate or MCS | the frame on the air goes on; the next one, even a retry, has the new rate; rate
 //! control restarts below it |
 //! | a station's frame error rate or SNR | the frame on the air already has the new one |
+//! | opportunities of a trace | as a rate; what is left of the packet in transmission leaves by them |
+//! | a hold | a wired link stands still in the middle of a packet, a station after the frame on the air; nothing is lost
+//! but what finds a queue full |
 //!
 //! A link direction with changes chooses its next packet when it is free, as FQ-CoDel does. It takes two events per
 //! packet. If a packet arrives in the nanosecond in which another has been sent, the order of the links decides.
@@ -23,9 +26,12 @@ use crate::config::{
     About, AccessConfig, Config, ConfigError, DirectionConfig, LinksConfig, PathConfig, Topology, WifiConfig, check,
     check_rate, check_snr,
 };
+use crate::opportunities::Opportunities;
+use crate::server::NewPace;
 use crate::statistics::Way;
 use crate::wifi::{PhyRate, Standard};
 use lasthop_units::{Probability, Rate, Span, Time};
+use std::sync::Arc;
 
 /// A change at a given time.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -56,6 +62,10 @@ pub enum Changed {
         rate: Option<Rate>,
         /// The loss towards the server.
         loss: Option<Probability>,
+        /// Whether it is held, both ways.
+        held: Option<bool>,
+        /// Opportunities that both ways follow, instead of a rate: their number in [`Config::opportunities`].
+        opportunities: Option<usize>,
     },
     /// A wired last hop.
     Wired {
@@ -63,6 +73,10 @@ pub enum Changed {
         rate: Option<Rate>,
         /// The delay of each direction.
         delay: Option<Span>,
+        /// Whether it is held, both ways.
+        held: Option<bool>,
+        /// Opportunities that both ways follow, instead of a rate: their number in [`Config::opportunities`].
+        opportunities: Option<usize>,
     },
     /// A station of a Wi-Fi access point.
     Station {
@@ -78,6 +92,8 @@ pub enum Changed {
         /// Its SNR in both directions in dB; see [`HostConfig::snr_db`](crate::HostConfig::snr_db). Only of a host with
         /// an SNR from the start.
         snr_db: Option<f64>,
+        /// Whether it is held: nothing is sent to it or by it, and frames wait.
+        held: Option<bool>,
     },
 }
 
@@ -90,10 +106,15 @@ pub struct DirectionChange {
     pub delay: Option<Span>,
     /// Its random loss.
     pub loss: Option<Probability>,
+    /// Whether it is held: nothing is sent, and packets wait in its queue.
+    pub held: Option<bool>,
+    /// Opportunities that it follows from then on, instead of a rate, until a rate is given: their number in
+    /// [`Config::opportunities`].
+    pub opportunities: Option<usize>,
 }
 
 impl Config {
-    /// This network after all changes up to and including `at`, without the later ones.
+    /// This network after all changes up to and including `at`, without the later ones. A hold leaves it as it is.
     ///
     /// # Panics
     /// If a change refers to a missing part of this network: see [`Config::validate`].
@@ -155,21 +176,43 @@ impl Config {
 }
 
 impl Changed {
+    fn opportunities(self) -> Option<usize> {
+        match self {
+            Self::Link { to, .. } => to.opportunities,
+            Self::Path { opportunities, .. } | Self::Wired { opportunities, .. } => opportunities,
+            Self::Station { .. } => None,
+        }
+    }
+
+    /// The pace of the transmitter from then on.
+    pub(crate) fn pace(self, opportunities: &[Arc<Opportunities>]) -> NewPace {
+        let (rate, held) = match self {
+            Self::Link { to, .. } => (to.rate, to.held),
+            Self::Path { rate, held, .. } | Self::Wired { rate, held, .. } => (rate, held),
+            Self::Station { .. } => (None, None),
+        };
+        let opportunities = self.opportunities().map(|number| Arc::clone(&opportunities[number]));
+        NewPace { rate, opportunities, held }
+    }
+
     fn apply(self, config: &mut Config) {
+        let mean = self.opportunities().map(|number| config.opportunities[number].mean_rate());
         match (self, &mut config.topology) {
-            (Self::Link { link, way, to }, Topology::Links(links)) => to.apply(links.direction_mut(link, way)),
-            (Self::Path { rtt, rate, loss }, Topology::AccessPoint { path, .. }) => {
+            (Self::Link { link, way, to }, Topology::Links(links)) => {
+                DirectionChange { rate: mean.or(to.rate), ..to }.apply(links.direction_mut(link, way));
+            }
+            (Self::Path { rtt, rate, loss, .. }, Topology::AccessPoint { path, .. }) => {
                 let PathConfig { rtt: old_rtt, rate: old_rate, loss: old_loss, .. } = path;
                 *old_rtt = rtt.unwrap_or(*old_rtt);
-                *old_rate = rate.unwrap_or(*old_rate);
+                *old_rate = mean.or(rate).unwrap_or(*old_rate);
                 *old_loss = loss.unwrap_or(*old_loss);
             }
-            (Self::Wired { rate, delay }, Topology::AccessPoint { access: AccessConfig::Wired(wired), .. }) => {
-                wired.rate = rate.unwrap_or(wired.rate);
+            (Self::Wired { rate, delay, .. }, Topology::AccessPoint { access: AccessConfig::Wired(wired), .. }) => {
+                wired.rate = mean.or(rate).unwrap_or(wired.rate);
                 wired.delay = delay.unwrap_or(wired.delay);
             }
             (
-                Self::Station { host, rate, mcs, frame_error_rate, snr_db },
+                Self::Station { host, rate, mcs, frame_error_rate, snr_db, .. },
                 Topology::AccessPoint { access: AccessConfig::Wifi(_), .. },
             ) => {
                 let host = &mut config.hosts[host];
@@ -186,6 +229,11 @@ impl Changed {
         let missing = |what: &str, accepted: &str| {
             check(false, "", || (format!("about {what}, which this network does not have"), accepted.to_owned()))
         };
+        if let Some(number) = self.opportunities() {
+            check(number < config.opportunities.len(), "opportunities", || {
+                (format!("trace {number}"), format!("traces below {}", config.opportunities.len()))
+            })?;
+        }
         match (*self, &config.topology) {
             (Self::Link { link, to, .. }, Topology::Links(links)) => {
                 check(link < links.links.len(), "link", || {
@@ -201,7 +249,7 @@ impl Changed {
             }
             (Self::Wired { .. }, _) => missing("a wired access", "a station, or the path"),
             (
-                Self::Station { host, rate, mcs, frame_error_rate, snr_db },
+                Self::Station { host, rate, mcs, frame_error_rate, snr_db, .. },
                 Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. },
             ) => {
                 check(host < config.hosts.len(), "host", || {
@@ -284,7 +332,14 @@ mod tests {
     }
 
     fn station(host: usize, mbps: f64) -> Changed {
-        Changed::Station { host, rate: Some(Rate::from_mbps(mbps)), mcs: None, frame_error_rate: None, snr_db: None }
+        Changed::Station {
+            host,
+            rate: Some(Rate::from_mbps(mbps)),
+            mcs: None,
+            frame_error_rate: None,
+            snr_db: None,
+            held: None,
+        }
     }
 
     #[test]
@@ -298,13 +353,14 @@ mod tests {
         let nothing = |what: &str, accepted: &str| {
             format!("changes[0] is about {what}, which this network does not have; accepted: {accepted}")
         };
-        let wired_change = Changed::Wired { rate: Some(Rate::from_mbps(1.0)), delay: None };
+        let wired_change =
+            Changed::Wired { rate: Some(Rate::from_mbps(1.0)), delay: None, held: None, opportunities: None };
         assert_eq!(refused(wifi.clone(), wired_change), nothing("a wired access", "a station, or the path"));
         let station_of_none = nothing("a station of Wi-Fi", "a wired access, or the path");
         assert_eq!(refused(access_point(wired()), station(0, 6.0)), station_of_none);
         let link = Changed::Link { link: 0, way: Way::Forth, to: DirectionChange::default() };
         assert_eq!(refused(wifi, link), nothing("a link", "the path, the access or a station"));
-        let stopped = Changed::Path { rtt: None, rate: Some(Rate::ZERO), loss: None };
+        let stopped = Changed::Path { rtt: None, rate: Some(Rate::ZERO), loss: None, held: None, opportunities: None };
         assert_eq!(refused(access_point(wired()), stopped), "changes[0].rate is 0 Mb/s; accepted: more than 0 Mb/s");
     }
 
@@ -324,7 +380,14 @@ mod tests {
         let n = WifiConfig { band: Band::Ghz2_4, ..WifiConfig::new(Standard::N) };
         let mut config = access_point(AccessConfig::Wifi(n));
         config.hosts[0].standard = Some(Standard::G);
-        let mcs = |host| Changed::Station { host, rate: None, mcs: Some(3), frame_error_rate: None, snr_db: None };
+        let mcs = |host| Changed::Station {
+            host,
+            rate: None,
+            mcs: Some(3),
+            frame_error_rate: None,
+            snr_db: None,
+            held: None,
+        };
         let none = "accepted: none, for only hosts of 802.11n and later have an MCS";
         assert_eq!(refused(config.clone(), mcs(0)), format!("changes[0].mcs is 3; {none}"));
         let none = "accepted: none, for hosts of 802.11n and later have an MCS";
@@ -343,6 +406,7 @@ mod tests {
             mcs: None,
             frame_error_rate: frame_error_rate.map(|errors| Probability::new(errors).unwrap()),
             snr_db,
+            held: None,
         };
         let error = |what| refused(config.clone(), what);
         let follow = "changes[0].frame_error_rate is 0.1; accepted: none, for the errors of host 0 follow from its SNR";

@@ -5,6 +5,7 @@ mod validation;
 pub(crate) use validation::{check, check_rate, check_snr};
 
 use crate::change::Change;
+use crate::opportunities::Opportunities;
 use crate::queue::QueueConfig;
 use crate::routes::Routes;
 use crate::wifi::{
@@ -12,6 +13,7 @@ use crate::wifi::{
 };
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
+use std::sync::Arc;
 
 /// A network: its hosts, and their connection.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,6 +24,8 @@ pub struct Config {
     pub topology: Topology,
     /// Changes at given times, in any order.
     pub changes: Vec<Change>,
+    /// Traces that changes refer to.
+    pub opportunities: Vec<Arc<Opportunities>>,
 }
 
 /// The connection between the hosts.
@@ -371,7 +375,7 @@ impl std::error::Error for ConfigError {}
 impl Config {
     /// A network of these hosts without changes.
     pub const fn new(hosts: Vec<HostConfig>, topology: Topology) -> Self {
-        Self { hosts, topology, changes: Vec::new() }
+        Self { hosts, topology, changes: Vec::new(), opportunities: Vec::new() }
     }
 
     /// Whether its Wi-Fi transmissions carry several packets: 802.11n and later.

@@ -18,7 +18,7 @@
 //!
 //! The cost of a packet does not depend on other packets, nor on idle stations or links.
 //!
-//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired) with its `server`, `wired` (a wired last hop), [`wifi`] (DCF,
+//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired) with its `server` and `opportunities`, `wired` (a wired last hop), [`wifi`] (DCF,
 //! aggregation), `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
 //! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
 //! `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
@@ -64,6 +64,7 @@ mod last_hop;
 mod link;
 mod links;
 mod nodes;
+mod opportunities;
 mod packet;
 mod queue;
 pub mod random;
@@ -83,6 +84,7 @@ pub use config::{
     PathConfig, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 pub use last_hop::LastHop;
+pub use opportunities::Opportunities;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};
 pub use queue::{DeviceLimit, Discipline, FqCodelConfig, Mac80211Config, QueueConfig};
 pub use statistics::{

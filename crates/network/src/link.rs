@@ -2,7 +2,7 @@
 //!
 //! 1. A packet with a loss before the queue is lost at once; it takes no room and no time.
 //! 2. Any other joins the queue, if there is room; the transmitter serves one packet at a time for size / rate. If the
-//!    rate changes meanwhile, it is integrated (`server`).
+//!    rate changes meanwhile, it is integrated (`server`). Instead of a rate it may have the `opportunities` of a trace.
 //! 3. A packet with a loss after the queue is lost at the end of its transmission (a transmission error). The others
 //!    arrive after the delay.
 //!
@@ -25,7 +25,7 @@ use crate::host_path::Lanes;
 use crate::packet::{Departure, Packet};
 use crate::queue::{Discipline, Queue};
 use crate::random::{Streams, happens};
-use crate::server::Server;
+use crate::server::{NewPace, Server};
 use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, QueueId};
 use crate::watch::{Log, Tap};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
@@ -126,17 +126,15 @@ impl<P> Link<P> {
         Self { underway: Underway::ByHost(Box::new(lanes)), ..self }
     }
 
-    /// Changes the link. What is left of the packet in transmission goes at the new rate; packets already sent keep
-    /// their arrival times.
+    /// Changes the link, whose transmitter has this pace then. What is left of the packet in transmission goes at the new
+    /// one; packets already sent keep their arrival times.
     ///
     /// # Panics
     /// If the link was made without changes, or has a delay per host.
-    pub(crate) fn change(&mut self, now: Time, to: DirectionChange) {
+    pub(crate) fn change(&mut self, now: Time, to: DirectionChange, pace: NewPace) {
         let Service::Queue(transmitter) = &mut self.service else { panic!("a timetable is not made anew") };
-        if let Some(rate) = to.rate {
-            self.rate = rate;
-            transmitter.server.change(now, rate);
-        }
+        self.rate = to.rate.unwrap_or(self.rate);
+        transmitter.change(now, pace);
         self.loss = to.loss.unwrap_or(self.loss);
         self.last_transmission = (Bytes::ZERO, Span::ZERO);
         if let Some(new) = to.delay {
@@ -145,6 +143,7 @@ impl<P> Link<P> {
                 Underway::ByHost(_) => panic!("lanes have delays of their own"),
             }
         }
+        self.serve(now);
         self.find_next();
     }
 
@@ -494,6 +493,13 @@ impl<P> Transmitter<P> {
         Self { queue, server, busy: BusyTime::default(), sent: Sent::default() }
     }
 
+    /// Takes up another rate or a hold.
+    fn change(&mut self, now: Time, pace: NewPace) {
+        let held = pace.held;
+        self.server.change(now, pace);
+        self.busy.pause(now, held.filter(|_| self.server.has_packet()));
+    }
+
     fn finish(&mut self, now: Time) -> Packet<P> {
         self.server.finish();
         self.busy.stop(now);
@@ -562,6 +568,15 @@ impl BusyTime {
     pub(crate) fn stop(&mut self, now: Time) {
         self.past = self.until(now);
         self.since = None;
+    }
+
+    /// It stands still from now on with a packet in service, or goes on; `None`: as before.
+    pub(crate) fn pause(&mut self, now: Time, paused: Option<bool>) {
+        match paused {
+            Some(true) => self.stop(now),
+            Some(false) if self.since.is_none() => self.start(now),
+            _ => {}
+        }
     }
 
     pub(crate) fn until(&self, now: Time) -> Span {

@@ -16,6 +16,7 @@ use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::routes::Routes;
 use crate::schedule::Schedule;
+use crate::server::NewPace;
 use crate::statistics::{Observed, QueueId, Statistics, Way};
 use crate::topology::Pace;
 use crate::watch::Log;
@@ -114,10 +115,10 @@ impl<P: Clone> Links<P> {
     }
 
     /// Changes one direction of a link.
-    pub(crate) fn change(&mut self, now: Time, link: usize, way: Way, to: DirectionChange) {
+    pub(crate) fn change(&mut self, now: Time, (link, way): (usize, Way), to: DirectionChange, pace: NewPace) {
         let index = 2 * link + way as usize;
         let link = &mut self.directions[index].link;
-        link.change(now, to);
+        link.change(now, to, pace);
         self.schedule.set(index, link.next_event());
     }
 

@@ -4,12 +4,14 @@ use crate::access_point::AccessPoint;
 use crate::change::{Change, Changed};
 use crate::config::{Config, ConfigError, Topology};
 use crate::links::Links;
+use crate::opportunities::Opportunities;
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::statistics::{AirTime, Cause, Drops, Observed, QueueId, Statistics};
 use crate::watch::{self, Log, Seen};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A network that carries packets with payloads of type `P`.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Network<P> {
     parts: Parts<P>,
     /// Future changes, by time.
     changes: VecDeque<Change>,
+    /// What they refer to.
+    opportunities: Vec<Arc<Opportunities>>,
     /// The time of the first of them.
     next_change: Time,
     /// Deliveries made while a packet was accepted; the next [`advance`](Network::advance) returns them.
@@ -78,6 +82,7 @@ impl<P: Clone> Network<P> {
             parts,
             next_change: changes.front().map_or(Time::MAX, |first| first.at),
             changes,
+            opportunities: config.opportunities.clone(),
             early: Vec::new(),
             departed: Vec::new(),
             departed_at: Time::MAX,
@@ -339,9 +344,12 @@ impl<P: Clone> Network<P> {
             }
             self.changes.pop_front();
             self.next_change = self.changes.front().map_or(Time::MAX, |next| next.at);
+            let pace = change.what.pace(&self.opportunities);
             match (&mut self.parts, change.what) {
-                (Parts::Links(parts), Changed::Link { link, way, to }) => parts.change(change.at, link, way, to),
-                (Parts::AccessPoint(parts), what) => parts.change(change.at, &what),
+                (Parts::Links(parts), Changed::Link { link, way, to }) => {
+                    parts.change(change.at, (link, way), to, pace)
+                }
+                (Parts::AccessPoint(parts), what) => parts.change(change.at, &what, pace),
                 (Parts::Links(_), what) => unreachable!("a checked network has what {what:?} is about"),
             }
         }

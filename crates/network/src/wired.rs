@@ -12,10 +12,10 @@ use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::Streams;
-use crate::server::Server;
+use crate::server::{NewPace, Server};
 use crate::statistics::QueueId;
 use crate::watch::{Log, Tap};
-use lasthop_units::{Probability, Rate, Span, Time};
+use lasthop_units::{Probability, Span, Time};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
@@ -54,12 +54,13 @@ impl<P: Clone> WiredAccess<P> {
     }
 
     /// Changes both directions; see [`Link::change`].
-    pub(crate) fn change(&mut self, now: Time, rate: Option<Rate>, delay: Option<Span>) {
-        if let Some(rate) = rate {
-            self.server.change(now, rate);
-        }
+    pub(crate) fn change(&mut self, now: Time, to: DirectionChange, pace: NewPace) {
+        let DirectionChange { delay, held, .. } = to;
+        self.server.change(now, pace.clone());
+        self.busy.pause(now, held.filter(|_| self.server.has_packet()));
         self.delay = delay.unwrap_or(self.delay);
-        self.down.change(now, DirectionChange { rate, delay, loss: None });
+        self.serve(now);
+        self.down.change(now, to, pace);
     }
 
     /// Tells all losses from now on.

@@ -131,7 +131,13 @@ fn wired(own: Option<HostPath>, what: Changed, at_us: u64) -> Config {
 
 #[test]
 fn a_path_gets_longer_and_slower_but_not_that_of_hosts_with_a_path_of_their_own() {
-    let what = Changed::Path { rtt: Some(Span::from_millis(300)), rate: Some(Rate::from_mbps(6.0)), loss: None };
+    let what = Changed::Path {
+        rtt: Some(Span::from_millis(300)),
+        rate: Some(Rate::from_mbps(6.0)),
+        loss: None,
+        held: None,
+        opportunities: None,
+    };
     // From host 0 twice: 12 + 1000 us and 50 ms at first, then, at 200 ms, 12 + 2000 us and 150 ms.
     let mut network = Network::new(&wired(None, what, 100_000), 1).unwrap();
     let mut received = Vec::new();
@@ -153,7 +159,12 @@ fn a_path_gets_longer_and_slower_but_not_that_of_hosts_with_a_path_of_their_own(
 
 #[test]
 fn a_wired_access_changes_both_ways() {
-    let what = Changed::Wired { rate: Some(Rate::from_mbps(12.0)), delay: Some(Span::from_millis(5)) };
+    let what = Changed::Wired {
+        rate: Some(Rate::from_mbps(12.0)),
+        delay: Some(Span::from_millis(5)),
+        held: None,
+        opportunities: None,
+    };
     let mut network = Network::new(&wired(None, what, 100), 1).unwrap();
     network.offer(us(200), packet(0, 2, 1500, ())).unwrap();
     network.offer(us(200), packet(2, 0, 1500, ())).unwrap();
@@ -170,12 +181,19 @@ fn path_and_wired_access_take_up_a_rate_in_the_middle_of_a_packet() {
         run(&mut network, us(200_000))[0].at
     };
     // On the path from 12 to 1012 us; from 512 on half of it is left, for 1 ms at 6 Mb/s.
-    let path = |mbps| Changed::Path { rtt: None, rate: Some(Rate::from_mbps(mbps)), loss: None };
+    let path = |mbps| Changed::Path {
+        rtt: None,
+        rate: Some(Rate::from_mbps(mbps)),
+        loss: None,
+        held: None,
+        opportunities: None,
+    };
     assert_eq!(received(0, 2, path(6.0), 512), us(1512 + 50_000));
     // The other way the path is first, from 0 to 1000 us.
     assert_eq!(received(2, 0, path(6.0), 500), us(1500 + 50_000 + 12));
     // On the access from 0 to 12 us; half of it takes 6 ms at 1 Mb/s. Then 1 ms and 50 ms of path.
-    let access = |mbps| Changed::Wired { rate: Some(Rate::from_mbps(mbps)), delay: None };
+    let access =
+        |mbps| Changed::Wired { rate: Some(Rate::from_mbps(mbps)), delay: None, held: None, opportunities: None };
     assert_eq!(received(0, 2, access(1.0), 6), us(6 + 6000 + 51_000));
     assert_eq!(received(2, 0, access(1.0), 51_006), us(51_006 + 6000));
 }
@@ -184,7 +202,14 @@ fn station(at_us: u64, host: usize, mbps: Option<f64>, errors: Option<f64>) -> C
     let frame_error_rate = errors.map(|errors| Probability::new(errors).unwrap());
     Change {
         at: us(at_us),
-        what: Changed::Station { host, rate: mbps.map(Rate::from_mbps), mcs: None, frame_error_rate, snr_db: None },
+        what: Changed::Station {
+            host,
+            rate: mbps.map(Rate::from_mbps),
+            mcs: None,
+            frame_error_rate,
+            snr_db: None,
+            held: None,
+        },
     }
 }
 
@@ -383,7 +408,7 @@ proptest! {
         let Topology::Links(links) = &mut plain.topology else { unreachable!() };
         links.links[0].forth.loss = Probability::new(lost).unwrap();
         links.links[0].forth.queue = QueueConfig::fifo(room);
-        let same = DirectionChange { rate: Some(Rate::from_mbps(8.0)), delay: Some(Span::from_millis(10)), loss: None };
+        let same = DirectionChange { rate: Some(Rate::from_mbps(8.0)), delay: Some(Span::from_millis(10)), loss: None, held: None, opportunities: None };
         let changing = Config { changes: vec![link(50_000, same), link(3_000, same)], ..plain.clone() };
         let carried = |config: &Config| {
             let mut network = Network::new(config, 1).unwrap();

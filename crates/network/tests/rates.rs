@@ -96,7 +96,7 @@ fn the_ideal_is_the_limit_of_each_fixed_mcs() {
 
 fn walk(at_s: u64, snr_db: f64) -> Change {
     let snr_db = Some(snr_db);
-    let what = Changed::Station { host: 0, rate: None, mcs: None, frame_error_rate: None, snr_db };
+    let what = Changed::Station { host: 0, rate: None, mcs: None, frame_error_rate: None, snr_db, held: None };
     Change { at: us(at_s * 1_000_000), what }
 }
 
@@ -135,7 +135,8 @@ fn minstrel_ht_comes_within_a_tenth_of_the_limit() {
 #[test]
 fn a_change_of_the_mcs_leaves_the_frame_on_the_air_to_the_controller_before() {
     let change = |(number, mcs)| {
-        let what = Changed::Station { host: 0, rate: None, mcs: Some(mcs), frame_error_rate: None, snr_db: None };
+        let what =
+            Changed::Station { host: 0, rate: None, mcs: Some(mcs), frame_error_rate: None, snr_db: None, held: None };
         Change { at: us(1_000_000 + 333_333 * number), what }
     };
     let saturated = |rate_control| {

@@ -1,10 +1,10 @@
 //! From the keys to the network: the only place of this conversion.
 
 use crate::ScenarioError;
-use crate::changes::changes;
+use crate::changes::{Made, changes};
 use crate::keys::{AccessKeys, AccessKind, AgentMode, HostKeys, ScenarioKeys};
 use crate::scenario::HostBlock;
-use crate::trace::Origin;
+use crate::trace::Expanded;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
@@ -19,7 +19,7 @@ pub(crate) fn network(
     keys: &ScenarioKeys,
     hosts: &[HostBlock],
     wiring: &Wiring,
-    origins: &[Origin],
+    traces: &Expanded,
 ) -> Result<Config, ScenarioError> {
     let topology = match (&keys.access, &keys.path) {
         (Some(access), Some(path)) => {
@@ -56,12 +56,13 @@ pub(crate) fn network(
         }
     };
     let hosts_config: Vec<_> = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
-    let (of_block, changes): (Vec<_>, Vec<_>) =
-        changes(document, (&keys.changes, origins), wiring, &topology, &hosts_config)?.into_iter().unzip();
-    let config = Config { changes, ..Config::new(hosts_config, topology) };
+    let made = changes(document, (&keys.changes, &traces.origins), wiring, &topology, &hosts_config)?;
+    let changes = made.iter().map(|(_, _, change)| *change).collect();
+    let opportunities = traces.opportunities.clone();
+    let config = Config { changes, opportunities, ..Config::new(hosts_config, topology) };
     match config.validate() {
         Ok(()) => Ok(config),
-        Err(error) => Err(in_words_of_the_file(document, hosts, wiring, &of_block, &error)),
+        Err(error) => Err(in_words_of_the_file(document, hosts, wiring, &made, &error)),
     }
 }
 
@@ -156,12 +157,12 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
 
 /// Translates errors: the network knows fields and single hosts, the file has keys and blocks.
 ///
-/// `change_origins` are those of the network's changes.
+/// `changes` are the network's.
 fn in_words_of_the_file(
     document: &Document,
     hosts: &[HostBlock],
     wiring: &Wiring,
-    change_origins: &[&Origin],
+    changes: &[Made<'_>],
     error: &ConfigError,
 ) -> ScenarioError {
     let part = match error.about {
@@ -170,7 +171,7 @@ fn in_words_of_the_file(
         About::Access => Path::top(key!(ScenarioKeys, access)),
         About::Path => Path::top(key!(ScenarioKeys, path)),
         About::Link(link) => Path::top(key!(ScenarioKeys, links)).index(wiring.links[link].block),
-        About::Change(change) => change_origins[change].path(),
+        About::Change(change) => changes[change].0.path(),
     };
     let field = error.field.as_str();
     let key = match field {
@@ -202,7 +203,10 @@ fn in_words_of_the_file(
     }
     let problem = format!("{} cannot be here", error.value);
     match error.about {
-        About::Change(change) => change_origins[change].error(document, key, problem, error.accepted.clone()),
+        About::Change(change) => {
+            let (origin, line, _) = &changes[change];
+            origin.error(document, *line, key, (problem, error.accepted.clone()))
+        }
         _ => document.error(&path, problem, error.accepted.clone()),
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::ScenarioError;
 use crate::keys::{ChangeKeys, Part, ScenarioKeys};
-use crate::trace::{Origin, SLOWEST_MBPS};
+use crate::trace::{Origin, SLOWEST_MBPS, What};
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, Problem, key, nearest};
 use lasthop_network::{AccessConfig, Change, Changed, DirectionChange, HostConfig, Topology, Way};
@@ -16,12 +16,13 @@ impl Part {
     pub(crate) fn changing(self) -> Vec<&'static str> {
         let (rate, delay, loss) = (key!(ChangeKeys, rate_mbps), key!(ChangeKeys, delay_ms), key!(ChangeKeys, loss));
         let back = [key!(ChangeKeys, back_rate_mbps), key!(ChangeKeys, back_delay_ms), key!(ChangeKeys, back_loss)];
+        let (held, back_held) = (key!(ChangeKeys, held), key!(ChangeKeys, back_held));
         match self {
-            Self::Link => [[rate, delay, loss], back].concat(),
-            Self::Path => vec![rate, key!(ChangeKeys, rtt_ms), loss],
-            Self::Access => vec![rate, delay],
+            Self::Link => [&[rate, delay, loss, held], &back[..], &[back_held]].concat(),
+            Self::Path => vec![rate, key!(ChangeKeys, rtt_ms), loss, held],
+            Self::Access => vec![rate, delay, held],
             Self::Hosts => {
-                vec![rate, key!(ChangeKeys, mcs), key!(ChangeKeys, frame_error_rate), key!(ChangeKeys, snr_db)]
+                vec![rate, key!(ChangeKeys, mcs), key!(ChangeKeys, frame_error_rate), key!(ChangeKeys, snr_db), held]
             }
         }
     }
@@ -33,25 +34,43 @@ impl Part {
             Self::Hosts => Some(key!(ChangeKeys, hosts)),
             Self::Path | Self::Access => None,
         };
-        let all = [key!(ChangeKeys, at_s), key!(ChangeKeys, of), key!(ChangeKeys, window_ms)];
-        all.into_iter().chain(which).collect()
+        let trace = [key!(ChangeKeys, trace), key!(ChangeKeys, trace_digest), key!(ChangeKeys, opportunities_ms)];
+        let all = [key!(ChangeKeys, at_s), key!(ChangeKeys, of)];
+        all.into_iter().chain(trace).chain(which).collect()
     }
 }
 
-/// The changes of a scenario, each with the origin of its block. Changes of stations are ignored with a wired access,
-/// and vice versa.
+/// A change, the origin of its block, and its line in a long trace or 0.
+pub(crate) type Made<'a> = (&'a Origin, u32, Change);
+
+/// The changes of a scenario. Changes of stations are ignored with a wired access, and vice versa.
 pub(crate) fn changes<'a>(
     document: &Document,
     (blocks, origins): (&[ChangeKeys], &'a [Origin]),
     wiring: &Wiring,
     topology: &Topology,
     hosts: &[HostConfig],
-) -> Result<Vec<(&'a Origin, Change)>, ScenarioError> {
+) -> Result<Vec<Made<'a>>, ScenarioError> {
     let mut changes = Vec::new();
     for (index, (block, origin)) in blocks.iter().zip(origins).enumerate() {
-        let reader = Reader { document, wiring, block, index, origin, here: origin.path() };
-        let all = reader.read(topology, hosts)?;
-        changes.extend(all.into_iter().map(|what| (origin, Change { at: Time::ZERO + block.at_s, what })));
+        let reader = Reader { document, wiring, index, origin, here: origin.path() };
+        reader.check_keys(block.of)?;
+        let mut add = |line: u32, block: &ChangeKeys| -> Result<(), ScenarioError> {
+            let all = reader.read((block, line), topology, hosts)?;
+            changes.extend(all.into_iter().map(|what| (origin, line, Change { at: Time::ZERO + block.at_s, what })));
+            Ok(())
+        };
+        match &origin.what {
+            What::Unread => {}
+            What::Rows(rows) => {
+                for row in rows.iter().filter(|row| row.changes_something()) {
+                    let mut block = block.clone();
+                    row.given().for_each(|(column, number)| block.set(column, number));
+                    add(row.line(), &block)?;
+                }
+            }
+            What::Keys | What::Row(_) | What::Opportunities(_) => add(0, block)?,
+        }
     }
     break_links(&mut changes, topology, hosts);
     Ok(changes)
@@ -71,7 +90,7 @@ struct Losses {
 }
 
 /// Writes a loss of 1 for each rate of 0, and what it was or has become meanwhile for the next rate.
-fn break_links(changes: &mut [(&Origin, Change)], topology: &Topology, hosts: &[HostConfig]) {
+fn break_links(changes: &mut [Made<'_>], topology: &Topology, hosts: &[HostConfig]) {
     let at_first = |lossy: Lossy| match (lossy, topology) {
         (Lossy::Link(link, Way::Forth), Topology::Links(links)) => links.links[link].forth.loss,
         (Lossy::Link(link, Way::Back), Topology::Links(links)) => links.links[link].back.loss,
@@ -81,18 +100,22 @@ fn break_links(changes: &mut [(&Origin, Change)], topology: &Topology, hosts: &[
         _ => Probability::ZERO,
     };
     let mut states: HashMap<Lossy, Losses> = HashMap::new();
-    let mut in_order: Vec<&mut Change> = changes.iter_mut().map(|(_, change)| change).collect();
+    let mut in_order: Vec<&mut Change> = changes.iter_mut().map(|(_, _, change)| change).collect();
     in_order.sort_by_key(|change| change.at);
     for change in in_order {
-        let (lossy, rate, loss) = match &mut change.what {
-            Changed::Link { link, way, to } => (Lossy::Link(*link, *way), &mut to.rate, &mut to.loss),
-            Changed::Station { host, rate, frame_error_rate, .. } => (Lossy::Station(*host), rate, frame_error_rate),
+        let (lossy, rate, loss, mends) = match &mut change.what {
+            Changed::Link { link, way, to } => {
+                (Lossy::Link(*link, *way), &mut to.rate, &mut to.loss, to.opportunities.is_some())
+            }
+            Changed::Station { host, rate, frame_error_rate, .. } => {
+                (Lossy::Station(*host), rate, frame_error_rate, false)
+            }
             Changed::Path { .. } | Changed::Wired { .. } => continue,
         };
         let state = states.entry(lossy).or_insert_with(|| Losses { broken: false, unbroken: at_first(lossy) });
         state.unbroken = loss.unwrap_or(state.unbroken);
         let was_broken = state.broken;
-        state.broken = rate.map_or(was_broken, is_none);
+        state.broken = rate.map_or(was_broken && !mends, is_none);
         *rate = rate.filter(|rate| !is_none(*rate));
         if state.broken {
             *loss = Some(Probability::ONE);
@@ -110,7 +133,6 @@ fn is_none(rate: Rate) -> bool {
 struct Reader<'a> {
     document: &'a Document,
     wiring: &'a Wiring,
-    block: &'a ChangeKeys,
     /// Of the block in the table with all rows of traces.
     index: usize,
     origin: &'a Origin,
@@ -118,13 +140,28 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self, topology: &Topology, hosts: &[HostConfig]) -> Result<Vec<Changed>, ScenarioError> {
+    /// What changes by these keys, from this line of a long trace or 0.
+    fn read(
+        &self,
+        (block, line): (&ChangeKeys, u32),
+        topology: &Topology,
+        hosts: &[HostConfig],
+    ) -> Result<Vec<Changed>, ScenarioError> {
         let &ChangeKeys {
-            of, rate_mbps: rate, delay_ms: delay, rtt_ms: rtt, loss, mcs, frame_error_rate, snr_db, ..
-        } = self.block;
-        self.check_keys(of)?;
+            of,
+            rate_mbps: rate,
+            delay_ms: delay,
+            rtt_ms: rtt,
+            loss,
+            mcs,
+            frame_error_rate,
+            snr_db,
+            held,
+            ..
+        } = block;
+        let opportunities = if let What::Opportunities(number) = self.origin.what { Some(number) } else { None };
         let access = match (of, topology) {
-            (Part::Link, _) => return self.link(),
+            (Part::Link, _) => return self.link(block, opportunities),
             (_, Topology::Links(_)) => {
                 let problem = format!("\"{of}\" is no part of a scenario with [[links]]");
                 let accepted = "\"link\", with the two nodes in `between`";
@@ -134,35 +171,40 @@ impl Reader<'_> {
         };
         Ok(match (of, access) {
             (Part::Hosts, access) => {
-                let chosen = self.hosts(hosts.len())?;
+                let chosen = self.hosts(block, hosts.len())?;
                 if let Some(host) = chosen.iter().find(|host| hosts[**host].snr_db.is_some()) {
-                    self.check_not_broken(rate, || {
+                    self.check_not_broken(line, rate, || {
                         format!("host {host} has an SNR, which says what it loses: snr_db = -10")
                     })?;
                 }
-                let station = |host| Changed::Station { host, rate, mcs, frame_error_rate, snr_db };
+                let station = |host| Changed::Station { host, rate, mcs, frame_error_rate, snr_db, held };
                 let chosen = chosen.into_iter().map(station);
                 chosen.filter(|_| matches!(access, AccessConfig::Wifi(_))).collect()
             }
             (of, access) => {
-                self.check_not_broken(rate, || {
-                    format!("only links and stations have no rate; a number from {SLOWEST_MBPS}")
+                self.check_not_broken(line, rate, || {
+                    format!("a number from {SLOWEST_MBPS}, or held = true; only links and stations break")
                 })?;
                 match (of, access) {
-                    (Part::Access, AccessConfig::Wired(_)) => vec![Changed::Wired { rate, delay }],
+                    (Part::Access, AccessConfig::Wired(_)) => vec![Changed::Wired { rate, delay, held, opportunities }],
                     (Part::Access, AccessConfig::Wifi(_)) => Vec::new(),
-                    _ => vec![Changed::Path { rtt, rate, loss }],
+                    _ => vec![Changed::Path { rtt, rate, loss, held, opportunities }],
                 }
             }
         })
     }
 
     /// Refuses a rate of 0.
-    fn check_not_broken(&self, rate: Option<Rate>, accepted: impl FnOnce() -> String) -> Result<(), ScenarioError> {
+    fn check_not_broken(
+        &self,
+        line: u32,
+        rate: Option<Rate>,
+        accepted: impl FnOnce() -> String,
+    ) -> Result<(), ScenarioError> {
         match rate.filter(|rate| is_none(*rate)) {
             Some(_) => {
                 let problem = "0 cannot be here".to_owned();
-                Err(self.origin.error(self.document, key!(ChangeKeys, rate_mbps), problem, accepted()))
+                Err(self.origin.error(self.document, line, key!(ChangeKeys, rate_mbps), (problem, accepted())))
             }
             None => Ok(()),
         }
@@ -177,14 +219,13 @@ impl Reader<'_> {
             let problem = format!("is nothing that changes with of = \"{of}\"");
             return Err(self.document.error(&self.here.key(key), problem, mine.join(", ")));
         }
-        if !keys.iter().any(|key| mine.contains(key)) {
+        if !keys.iter().any(|key| mine.contains(key)) && matches!(self.origin.what, What::Keys | What::Row(_)) {
             return Err(self.document.error(&self.here, "changes nothing", mine.join(", ")));
         }
         Ok(())
     }
 
-    fn link(&self) -> Result<Vec<Changed>, ScenarioError> {
-        let block = self.block;
+    fn link(&self, block: &ChangeKeys, opportunities: Option<usize>) -> Result<Vec<Changed>, ScenarioError> {
         let key = self.here.key(key!(ChangeKeys, between));
         let fail = |problem: String, accepted: String, did_you_mean: Option<String>| {
             Err(self.document.problem(&key, Problem { problem, accepted, did_you_mean }))
@@ -207,17 +248,28 @@ impl Reader<'_> {
             return fail(format!("no link joins {one} and {other}"), two(), None);
         };
         let (forth, back) = if forwards { (Way::Forth, Way::Back) } else { (Way::Back, Way::Forth) };
+        let &ChangeKeys { rate_mbps: rate, delay_ms: delay, loss, held, .. } = block;
+        let &ChangeKeys { back_rate_mbps, back_delay_ms, back_loss, back_held, .. } = block;
         let ways = [
-            (forth, DirectionChange { rate: block.rate_mbps, delay: block.delay_ms, loss: block.loss }),
-            (back, DirectionChange { rate: block.back_rate_mbps, delay: block.back_delay_ms, loss: block.back_loss }),
+            (forth, DirectionChange { rate, delay, loss, held, opportunities }),
+            (
+                back,
+                DirectionChange {
+                    rate: back_rate_mbps,
+                    delay: back_delay_ms,
+                    loss: back_loss,
+                    held: back_held,
+                    opportunities: None,
+                },
+            ),
         ];
         let changed = ways.into_iter().filter(|(_, to)| *to != DirectionChange::default());
         Ok(changed.map(|(way, to)| Changed::Link { link, way, to }).collect())
     }
 
     /// The hosts of the block.
-    fn hosts(&self, count: usize) -> Result<Vec<usize>, ScenarioError> {
-        let Some(listed) = &self.block.hosts else { return Ok((0..count).collect()) };
+    fn hosts(&self, block: &ChangeKeys, count: usize) -> Result<Vec<usize>, ScenarioError> {
+        let Some(listed) = &block.hosts else { return Ok((0..count).collect()) };
         match listed.iter().find(|host| **host >= count) {
             None => Ok(listed.clone()),
             Some(host) => {

@@ -41,7 +41,7 @@ pub use lasthop_keys::{
 };
 pub use limited::{MOST_RESULT_BYTES, MOST_TYPED_BYTES, text_of};
 pub use memory::MemoryEstimate;
-pub use notes::{LateChange, ShortWarmup, short_warmups};
+pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{
     AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Distribution, FlowResult,
     HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,

@@ -15,11 +15,7 @@ pub const MOST_RESULT_BYTES: u64 = 4 << 30;
 /// # Errors
 /// It cannot be read, is no UTF-8, is a device, or has more than `most` bytes.
 pub fn text_of(path: &Path, most: u64) -> io::Result<String> {
-    let file = File::open(path)?;
-    let kind = file.metadata()?.file_type();
-    if (kind.is_char_device() || kind.is_block_device()) && !file.is_terminal() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a device; accepted: a file or a pipe"));
-    }
+    let file = open(path)?;
     let mut text = String::new();
     // One more than allowed tells that there are more; it may be a part of a letter.
     let read = file.take(most + 1).read_to_string(&mut text);
@@ -30,6 +26,19 @@ pub fn text_of(path: &Path, most: u64) -> io::Result<String> {
         return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {size}, the most that is read")));
     }
     read.map(|_| text)
+}
+
+/// Opens a file, a pipe or a terminal.
+///
+/// # Errors
+/// It cannot be opened, or is a device.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    if (kind.is_char_device() || kind.is_block_device()) && !file.is_terminal() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a device; accepted: a file or a pipe"));
+    }
+    Ok(file)
 }
 
 fn is_longer(path: &Path, most: u64) -> bool {

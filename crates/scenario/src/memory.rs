@@ -49,6 +49,10 @@ const DATAGRAM_BYTES: f64 = 2.0 * 8.0;
 const PACKET_BYTES: f64 = 140.0;
 /// Data in a full packet.
 const FULL_BYTES: f64 = 1500.0;
+/// A change of the network, in the scenario and in the run.
+const CHANGE_BYTES: f64 = 2.0 * 96.0;
+/// An instant of opportunities.
+const INSTANT_BYTES: f64 = 8.0;
 /// Between two ticks of an agent.
 const TICK_S: f64 = 0.5;
 /// A column's size relative to its contents.
@@ -94,7 +98,10 @@ impl Scenario {
         let rows = if series { rows } else { 0.0 };
         // Once more while they are written.
         let growing = running + rows + ticks * BOUND_BYTES + messages * MESSAGE_BYTES + datagrams * DATAGRAM_BYTES;
-        let constant = BASE_BYTES + connections * CONNECTION_BYTES + stations * STATION_QUEUES_BYTES;
+        let network = self.network();
+        let instants: usize = network.opportunities.iter().map(|trace| trace.instants().len()).sum();
+        let recorded = network.changes.len() as f64 * CHANGE_BYTES + instants as f64 * INSTANT_BYTES;
+        let constant = BASE_BYTES + connections * CONNECTION_BYTES + stations * STATION_QUEUES_BYTES + recorded;
         let running = constant + GROWTH * growing + self.packets_on_their_way() * PACKET_BYTES;
         MemoryEstimate { running, kept: GROWTH * rows }
     }
@@ -121,7 +128,7 @@ impl Scenario {
         for block in &self.hosts {
             for flow in &block.flows {
                 let (each, packet) = match flow.kind {
-                    TrafficKind::Ping { gap, packet } | TrafficKind::Constant { gap, packet } => {
+                    TrafficKind::Ping { gap, packet } | TrafficKind::Constant { gap, packet, .. } => {
                         (packet.get() as f64 * duration.as_secs_f64() / gap.as_secs_f64(), packet.get() as f64)
                     }
                     TrafficKind::Saturated { packet } => (held(widest, duration), packet.get() as f64),

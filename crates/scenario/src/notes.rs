@@ -24,6 +24,19 @@ pub struct LateChange {
     pub duration: Span,
 }
 
+/// A trace of two columns without a header line, which are taken for seconds and Mb/s.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssumedHeader {
+    /// Its file.
+    pub file: String,
+}
+
+impl fmt::Display for AssumedHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has no header line: read as at_s,rate_mbps (seconds and Mb/s)", self.file)
+    }
+}
+
 impl fmt::Display for ShortWarmup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (policy, needs) = (self.policy, self.policy.settles_after().as_secs_f64());
@@ -52,6 +65,11 @@ impl Scenario {
         let mut late: Vec<LateChange> = late.map(|at| LateChange { at, duration: self.duration }).collect();
         late.dedup();
         late
+    }
+
+    /// The traces of `[[changes]]` without a header line, in order.
+    pub fn assumed_headers(&self) -> &[AssumedHeader] {
+        &self.assumed_headers
     }
 }
 

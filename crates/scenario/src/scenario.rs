@@ -6,6 +6,7 @@ use crate::keys::{
 };
 use crate::last_link::LastLink;
 use crate::limited::{MOST_TYPED_BYTES, text_of};
+use crate::notes::AssumedHeader;
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
@@ -51,6 +52,7 @@ pub struct Scenario {
     pub hosts: Vec<HostBlock>,
     pub(crate) table: Table,
     pub(crate) given: Vec<Given>,
+    pub(crate) assumed_headers: Vec<AssumedHeader>,
     wiring: Wiring,
     network: lasthop_network::Config,
     source: Arc<Source>,
@@ -336,7 +338,7 @@ impl Scenario {
         let stem = std::path::Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy());
         document.table.entry(key!(ScenarioKeys, name)).or_insert_with(|| stem.into_owned().into());
         let given = document.given();
-        let changes = crate::trace::expand(&mut document)?;
+        let traces = crate::trace::expand(&mut document)?;
         let keys = ScenarioKeys::read(&document.top())?;
         let (duration_s, warmup_s) = (keys.duration_s, keys.warmup_s);
         if warmup_s >= duration_s {
@@ -352,7 +354,7 @@ impl Scenario {
         }
         let wiring = Wiring::read(&document, &keys.links)?;
         let hosts = host_blocks(&document, &keys, &wiring)?;
-        let network = crate::build::network(&document, &keys, &hosts, &wiring, &changes)?;
+        let network = crate::build::network(&document, &keys, &hosts, &wiring, &traces)?;
         Ok(Self {
             name: keys.name,
             duration: Span::from_secs_f64(duration_s),
@@ -364,6 +366,7 @@ impl Scenario {
             network,
             source: document.source(),
             given,
+            assumed_headers: traces.assumed,
             table: with_digests(document.table, &keys.hosts),
         })
     }

@@ -99,6 +99,8 @@ pub enum TrafficKind {
         packet: Bytes,
         /// From one to the next; above 0.
         gap: Span,
+        /// The most by which one leaves before its time.
+        jitter: Span,
     },
     /// Chunks of a video over one TCP connection, each of the bit rate that the player chooses.
     Video {
@@ -217,7 +219,8 @@ impl TrafficKind {
             Traffic::Ping => Self::Ping { packet: measured_packet()?, gap: gap_ms },
             Traffic::Constant => {
                 let packet = measured_packet()?;
-                Self::Constant { packet, gap: keys.rate_mbps.expect(GIVEN).transmission_time(packet) }
+                let gap = keys.rate_mbps.expect(GIVEN).transmission_time(packet);
+                Self::Constant { packet, gap, jitter: keys.jitter_us.expect(GIVEN) }
             }
             Traffic::Video => {
                 let (chunk, buffer) = (keys.chunk_s.expect(GIVEN), keys.buffer_s.expect(GIVEN));

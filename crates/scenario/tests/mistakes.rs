@@ -557,14 +557,14 @@ fn a_change_is_of_something_that_is_there() {
     assert_eq!(
         change("hosts = [1]\nrtt_ms = 7"),
         "good.toml:11: changes[0].rtt_ms: is nothing that changes with of = \"hosts\"; accepted: rate_mbps, mcs, \
-         frame_error_rate, snr_db"
+         frame_error_rate, snr_db, held"
     );
     assert_eq!(
         change("of = \"link\"\nloss = 1"),
         "good.toml:10: changes[0].of: \"link\" is about a link, and without [[links]] there are none; accepted: \
          \"path\", \"access\", \"hosts\", or blocks [[links]]"
     );
-    let nothing = "good.toml:8: changes[0]: changes nothing; accepted: rate_mbps, rtt_ms, loss";
+    let nothing = "good.toml:8: changes[0]: changes nothing; accepted: rate_mbps, rtt_ms, loss, held";
     assert_eq!(change("of = \"path\""), nothing);
     let hosts = change("of = \"path\"\nhosts = [1]\nloss = 0.1");
     assert!(hosts.starts_with("good.toml:11: changes[0].hosts: is nothing that changes with of = \"path\""), "{hosts}");

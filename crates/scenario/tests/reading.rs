@@ -123,7 +123,8 @@ fn a_far_station_has_an_mcs_or_a_rate_by_the_standard() {
     };
     let scenario = read(text, &["access.standard=802.11ax"]);
     assert_eq!(far(&scenario), [(Some(2), None), (None, None)]);
-    let moved = Changed::Station { host: 1, rate: None, mcs: Some(0), frame_error_rate: None, snr_db: None };
+    let moved =
+        Changed::Station { host: 1, rate: None, mcs: Some(0), frame_error_rate: None, snr_db: None, held: None };
     assert_eq!(scenario.network().changes[0].what, moved);
     let before = text.split("[[changes]]").next().unwrap();
     assert_eq!(far(&read(before, &[])), [(None, Some(6.0)), (None, None)]);
@@ -222,7 +223,14 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
     );
     assert_eq!(kind(&["kind=ping"]), TrafficKind::Ping { packet: Bytes::new(84), gap: Span::from_millis(200) });
     // 200 bytes at 80 kb/s: 50 in a second.
-    assert_eq!(kind(&["kind=constant"]), TrafficKind::Constant { packet: Bytes::new(200), gap: Span::from_millis(20) });
+    let call = |jitter_us| TrafficKind::Constant {
+        packet: Bytes::new(200),
+        gap: Span::from_millis(20),
+        jitter: Span::from_micros(jitter_us),
+    };
+    // The timer slack of Linux is 50 us.
+    assert_eq!(kind(&["kind=constant"]), call(50));
+    assert_eq!(kind(&["kind=constant", "jitter_us=0"]), call(0));
     assert_eq!(
         kind(&["kind=video", "ladder_kbps=[300, 900]", "buffer_s=16"]),
         TrafficKind::Video {
@@ -712,23 +720,29 @@ frame_error_rate = 0.125
 ";
     let what = |scenario: &Scenario| scenario.network().changes.iter().map(|change| change.what).collect::<Vec<_>>();
     let half = Some(Probability::new(0.5).unwrap());
-    let path = Changed::Path { rtt: Some(Span::from_millis(80)), rate: None, loss: half };
+    let path =
+        Changed::Path { rtt: Some(Span::from_millis(80)), rate: None, loss: half, held: None, opportunities: None };
     let slower = |host| Changed::Station {
         host,
         rate: Some(Rate::from_mbps(6.0)),
         mcs: None,
         frame_error_rate: None,
         snr_db: None,
+        held: None,
     };
     let quarter = Some(Probability::new(0.25).unwrap());
-    let noisy = |host| Changed::Station { host, rate: None, mcs: None, frame_error_rate: quarter, snr_db: None };
+    let noisy =
+        |host| Changed::Station { host, rate: None, mcs: None, frame_error_rate: quarter, snr_db: None, held: None };
     let scenario = read(text, &[]);
     assert_eq!(what(&scenario), [path, slower(2), slower(0), noisy(0), noisy(1), noisy(2)]);
     let own: Vec<_> = scenario.network().hosts.iter().map(|host| host.frame_error_rate.map(Probability::get)).collect();
     assert_eq!(own, [None, None, Some(0.125)]);
     // What is about stations is not looked at with a wired access, and the other way round.
     let wired = read(text, &["access.kind=wired"]);
-    assert_eq!(what(&wired), [path, Changed::Wired { rate: Some(Rate::from_mbps(8.0)), delay: None }]);
+    assert_eq!(
+        what(&wired),
+        [path, Changed::Wired { rate: Some(Rate::from_mbps(8.0)), delay: None, held: None, opportunities: None }]
+    );
     assert_eq!(wired.network().hosts[2].frame_error_rate, None);
     assert_eq!(what(&read("[[hosts]]\n", &["changes.0.at_s=3", "changes.0.loss=0.5"])).len(), 1);
 }

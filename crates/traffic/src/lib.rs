@@ -8,7 +8,8 @@
 //! | interactive | one message after each exponential gap | `stop_s` |
 //! | transfers | a given number of bytes, or a lognormal one, on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
 //! | video | chunks of the rate that the [player](video) asks for, one at a time | `stop_s` |
-//! | ping, constant | no TCP: a UDP datagram at a constant distance | `stop_s` |
+//! | ping | no TCP: a UDP datagram at a constant distance | `stop_s` |
+//! | constant | the same, each but the first a uniform part of `jitter_us` early | `stop_s` |
 //! | saturated | no TCP: UDP datagrams that keep the host's queue full | `stop_s` |
 //! | quic | no TCP: as bulk, or with a given number of bytes as transfers, over QUIC connections | `stop_s` |
 //!
@@ -68,8 +69,9 @@ pub struct Application {
     asked: u64,
     /// What the last request asked for, if it has not been answered.
     due: Option<Bytes>,
-    /// The number of the next datagram.
+    /// The number of the next datagram, and its time without jitter.
     number: u64,
+    due_at: Time,
     player: Option<Player>,
 }
 
@@ -110,6 +112,7 @@ impl Application {
             asked: 0,
             due: None,
             number: 0,
+            due_at: spec.start,
             player: match spec.kind {
                 TrafficKind::Video { ladder, chunk, buffer, .. } => {
                     Some(Player::new(ladder, chunk, buffer, spec.start))
@@ -176,11 +179,15 @@ impl Application {
                 }
             }
             (Step::Close, _) => actions.push(Action::Close),
-            (Step::Begin | Step::Message, TrafficKind::Ping { gap, .. } | TrafficKind::Constant { gap, .. }) => {
+            (Step::Begin | Step::Message, TrafficKind::Ping { gap, .. }) => {
                 // From the time for which this one was due: who is late must not become slow.
                 self.next = (at + gap, Step::Message);
-                actions.push(Action::Send(self.number));
-                self.number += 1;
+                self.send(actions);
+            }
+            (Step::Begin | Step::Message, TrafficKind::Constant { gap, jitter, .. }) => {
+                self.due_at += gap;
+                self.next = (self.jittered(at, jitter), Step::Message);
+                self.send(actions);
             }
             (Step::Begin, TrafficKind::Bulk { transfer: Some(size) }) => self.transfer(now, size, actions),
             (Step::Begin, TrafficKind::Transfers { transfer, sigma, .. }) => {
@@ -278,6 +285,19 @@ impl Application {
         actions.push(Action::Ask(request));
     }
 
+    /// Sends the next datagram.
+    fn send(&mut self, actions: &mut Vec<Action>) {
+        actions.push(Action::Send(self.number));
+        self.number += 1;
+    }
+
+    /// When the next datagram leaves: at most `jitter` before its time, and not before the last one's.
+    fn jittered(&mut self, last: Time, jitter: Span) -> Time {
+        let early =
+            Span::from_nanos(if jitter.is_zero() { 0 } else { self.stream.random_range(0..=jitter.as_nanos()) });
+        last + self.due_at.saturating_since(last).saturating_sub(early)
+    }
+
     /// Whether there are unread messages.
     pub fn awaits(&self) -> bool {
         !self.unread.is_empty()
@@ -363,6 +383,47 @@ mod tests {
         assert_eq!(delays.len(), 1000, "each is read to its end");
         sizes.sort_unstable();
         sizes
+    }
+
+    /// When a flow of constant rate sends its first 1000 datagrams.
+    fn moments(gap_us: u64, jitter_us: u64) -> Vec<f64> {
+        let (gap, jitter) = (Span::from_micros(gap_us), Span::from_micros(jitter_us));
+        let start = Time::ZERO + Span::from_secs(1);
+        let spec = FlowSpec {
+            id: 0,
+            host: 0,
+            server: NodeId(1),
+            direction: Direction::Up,
+            kind: TrafficKind::Constant { packet: Bytes::new(200), gap, jitter },
+            dscp: 0,
+            start,
+            stop: None,
+        };
+        let mut application = Application::new(&spec, ChaCha8Rng::seed_from_u64(1));
+        let mut actions = Vec::new();
+        (0..1000)
+            .map(|number| {
+                let now = application.next_at();
+                application.act(now, &mut actions);
+                assert_eq!(actions.drain(..).collect::<Vec<_>>(), [Action::Send(number)]);
+                (now - start).as_nanos() as f64 / 1e3
+            })
+            .collect()
+    }
+
+    #[test]
+    fn datagrams_of_a_constant_rate_leave_within_the_jitter_before_their_time_and_the_rate_stays() {
+        let plain = moments(200, 0);
+        assert!(plain.iter().enumerate().all(|(number, at)| *at == 200.0 * number as f64));
+        let early: Vec<f64> = moments(200, 50).iter().zip(&plain).map(|(at, due)| due - at).collect();
+        assert_eq!(early[0], 0.0);
+        assert!(early.iter().all(|early| (0.0..=50.0).contains(early)));
+        // Uniform: mean 25 us, a standard deviation of the mean of 50 / sqrt(12 * 1000) = 0.46; five of these.
+        let mean = early.iter().sum::<f64>() / 1000.0;
+        assert!((mean - 25.0).abs() < 2.3, "{mean}");
+        // A jitter above the gap keeps the order.
+        let close = moments(20, 50);
+        assert!(close.is_sorted() && (close[999] - 20.0 * 999.0).abs() <= 50.0);
     }
 
     #[test]

@@ -116,6 +116,8 @@ pub(crate) struct Mac80211<P> {
     pending: Span,
     /// The aggregates in the device queue: the station and the number of packets that remain of it.
     aggregates: Vec<(usize, usize)>,
+    /// Stations that get no turn.
+    held: Vec<usize>,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
     pub(crate) tap: Tap<P>,
@@ -153,6 +155,7 @@ impl<P> Mac80211<P> {
             device: Fifo::new(usize::MAX),
             pending: Span::ZERO,
             aggregates: Vec::new(),
+            held: Vec::new(),
             lengths: LengthOverTime::new(),
             drops: [0; Cause::ALL.len()],
             tap: Tap::NONE,
@@ -241,6 +244,16 @@ impl<P> Mac80211<P> {
     pub(crate) fn on_rate(&mut self, station: usize, rate: Rate, preamble: Span) {
         let station = self.station(station);
         (station.rate, station.preamble) = (rate, preamble);
+    }
+
+    /// A station gets no turn from now on, or again.
+    pub(crate) fn hold(&mut self, now: Time, station: usize, held: bool) {
+        self.held.retain(|other| *other != station);
+        if held {
+            self.held.push(station);
+        }
+        self.pull(now);
+        self.lengths.change(now, self.len());
     }
 
     pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
@@ -381,8 +394,12 @@ impl<P> Mac80211<P> {
 
     /// Whether the device's limit gives the station a turn.
     fn may_begin(&self, index: usize) -> bool {
+        if self.held.contains(&index) {
+            return false;
+        }
         if self.config.device == DeviceLimit::Aggregates {
-            return self.aggregates.len() < AGGREGATES;
+            let others = self.aggregates.iter().filter(|(of, _)| !self.held.contains(of));
+            return others.count() < AGGREGATES;
         }
         let pending = self.at(index).pending;
         match index {

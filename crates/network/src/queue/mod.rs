@@ -225,6 +225,13 @@ impl<P> Queue<P> {
         }
     }
 
+    /// A station is held from now on, or goes on: mac80211 does not send more of its packets to the device meanwhile.
+    pub(crate) fn hold(&mut self, now: Time, station: usize, held: bool) {
+        if let Self::Mac80211(queue) = self {
+            queue.hold(now, station, held);
+        }
+    }
+
     /// Starts recording packets that are dropped after acceptance. Returns whether there can be any: a drop-tail queue
     /// has none.
     pub(crate) fn note_lost(&mut self) -> bool {

@@ -222,6 +222,31 @@ impl Contention {
         self.backlogged -= 1;
     }
 
+    /// Whether the contender has frames.
+    pub(crate) fn has_frame(&self, index: usize) -> bool {
+        self.contenders[index].has_frame
+    }
+
+    /// The contender, which does not send now, may not send its frames any more. Its timer stays as without frames.
+    pub(crate) fn withdraw(&mut self, index: usize) {
+        let contender = &mut self.contenders[index];
+        debug_assert!(contender.has_frame, "only who contends can withdraw");
+        contender.has_frame = false;
+        self.backlogged -= 1;
+        if std::mem::take(&mut contender.without_backoff) {
+            self.without_backoff.retain(|&other| other != index);
+        }
+        if !contender.is_apart {
+            self.wheel.remove(index, contender.end);
+        }
+        if self.busy_sensed_at.is_none() {
+            let apart = self.apart.iter().map(|&index| &self.contenders[index]);
+            let apart = apart.filter(|contender| contender.has_frame).map(|contender| contender.timer_end).min();
+            let first = self.wheel.first(self.passed).map(|(end, _)| self.ready + self.slot * (end - self.passed));
+            self.next = apart.into_iter().chain(first).min().unwrap_or(Time::MAX);
+        }
+    }
+
     /// The medium becomes busy with the next transmission. Lists all contenders that send before they can sense it,
     /// with their starts, by number. Freezes the others' timers.
     pub(crate) fn seize(&mut self, start: Time, sending: &mut Vec<(usize, Time)>) {

@@ -19,7 +19,8 @@
 //! 9. A category with a TXOP limit goes on after a response: SIFS later, without RTS, while the next transmission and
 //!    its response fit in. Its first transmission is as long as fits, or one frame. It draws a timer at the end.
 //! 10. A station of 802.11b or 802.11g beside newer ones has DIFS, one frame in a transmission, and best effort alone.
-//! 11. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
+//! 11. A station may be held for a while: nothing is sent to it or by it, and nothing lost (`held`).
+//! 12. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
 //!     ACK. Receivers with an error then wait EIFS, all others the space.
 //!
 //! ```text
@@ -41,6 +42,7 @@
 //! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
 mod categories;
+mod held;
 mod transmission;
 mod watched;
 
@@ -62,6 +64,7 @@ use crate::schedule::Schedule;
 use crate::statistics::{Cause, Observed, QueueId, StationStatistics, Statistics};
 use crate::watch::AirFate;
 use categories::Marked;
+use held::Holds;
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
 use transmission::Transmission;
@@ -95,6 +98,7 @@ pub(crate) struct Medium<P> {
     broadcast_mode: ModeId,
     /// By station.
     noises: Vec<Noise>,
+    holds: Holds,
     retry_limit: u8,
     rules: WifiRules,
     phase: Phase,
@@ -183,6 +187,7 @@ impl<P: Clone> Medium<P> {
             rts_on_retry: config.rts_on_retry,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
             noises,
+            holds: Holds::new(hosts.len()),
             retry_limit: config.retry_limit,
             rules: config.rules,
             phase: Phase::Silent,
@@ -278,7 +283,7 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn packets_inside(&self) -> usize {
-        let waiting: usize = self.senders.iter().map(|sender| sender.queue.waiting()).sum();
+        let waiting: usize = self.senders.iter().map(|sender| sender.queue.waiting() + sender.packets_aside()).sum();
         waiting + self.directions.iter().flatten().map(Direction::packets_inside).sum::<usize>()
     }
 
@@ -325,25 +330,30 @@ impl<P: Clone> Medium<P> {
         let category = self.category_of(station, packet.dscp);
         let sender = if category == Category::BestEffort { node } else { self.sender_in(now, node, category) };
         let was_idle = self.senders[sender].is_idle();
-        if let Err(packet) = self.senders[sender].queue.push(now, packet) {
-            self.measure(now, node);
-            return Err(packet);
-        }
+        let taken = self.senders[sender].queue.push(now, packet);
         self.measure(now, node);
-        if was_idle {
-            if self.phase == Phase::Silent && !self.contention.is_backlogged() {
-                self.air.book(now, self.air_use());
-            }
-            if self.senses_idle_before_acknowledgement(now, node) {
-                self.contention.on_frame_without_backoff(sender);
-            } else if self.is_sending(node) {
-                self.contention.on_frame_while_sending(sender);
-            } else if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
-                // Too late to sense the transmission: one more frame that collides.
-                self.begin(now, sender, start);
-            }
+        if self.holds.any() {
+            self.heed_holds_of(now, sender);
+        } else if was_idle && taken.is_ok() {
+            self.contend(now, sender);
         }
-        Ok(())
+        taken
+    }
+
+    /// The sender has something to send from now on.
+    fn contend(&mut self, now: Time, sender: usize) {
+        let node = self.senders[sender].node;
+        if self.phase == Phase::Silent && !self.contention.is_backlogged() {
+            self.air.book(now, self.air_use());
+        }
+        if self.senses_idle_before_acknowledgement(now, node) {
+            self.contention.on_frame_without_backoff(sender);
+        } else if self.is_sending(node) {
+            self.contention.on_frame_while_sending(sender);
+        } else if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
+            // Too late to sense the transmission: one more frame that collides.
+            self.begin(now, sender, start);
+        }
     }
 
     /// By that rule: within the SIFS after the frame that the node is to acknowledge.
@@ -372,7 +382,7 @@ impl<P: Clone> Medium<P> {
     /// Starts the sender's transmission at `start`, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
         let Sender { node, txop, .. } = self.senders[sender];
-        let link = self.senders[sender].next_link(now, &self.directions);
+        let link = self.next_link(now, sender);
         let txop_end = if txop.is_zero() { Time::ZERO } else { start + txop };
         let (decision, content) = match link {
             Some(link) => self.fill(now, sender, link, (!txop.is_zero()).then_some(txop), true),
@@ -436,7 +446,7 @@ impl<P: Clone> Medium<P> {
         let limits = Limits { mpdus: most_frames, bytes, amsdu_bytes, one_anyway: first };
         let mut filling = direction.ends.at_mut(link.category).originator.fill(mode, limits);
         if filling.has_room_for_more() {
-            self.senders[sender].queue.claim(now, to, &mut filling);
+            self.senders[sender].claim(now, to, &mut filling);
         }
         let content = filling.content;
         if content.frames > 0 {
@@ -544,7 +554,10 @@ impl<P: Clone> Medium<P> {
     /// else.
     #[inline]
     fn watch_deadline(&mut self, now: Time, link: Link) {
-        let deadline = self.directions[link.station][link.way].ends.at_mut(link.category).recipient.deadline();
+        let mut deadline = self.directions[link.station][link.way].ends.at_mut(link.category).recipient.deadline();
+        if self.holds.has(link.station) {
+            deadline = Time::MAX;
+        }
         if deadline < Time::MAX || self.next_deadline < Time::MAX {
             self.set_deadline(link, deadline.max(now));
         }
@@ -570,7 +583,7 @@ impl<P: Clone> Medium<P> {
                 self.tell_aired(now, &frame, AirFate::Error);
             }
             self.fail(now, &frame, outcome);
-            self.resume(now + self.times.cell.space, &[(frame.node, now + eifs)]);
+            self.resume(now, now + self.times.cell.space, &[(frame.node, now + eifs)]);
             return;
         }
         if frame.is_rts {
@@ -587,7 +600,7 @@ impl<P: Clone> Medium<P> {
             self.contention.on_answered(frame.sender);
         } else {
             self.finish(frame.sender);
-            self.resume(now + self.times.cell.space, &[]);
+            self.resume(now, now + self.times.cell.space, &[]);
         }
     }
 
@@ -611,7 +624,7 @@ impl<P: Clone> Medium<P> {
             }
         }
         self.finish_broadcast(now, sender, &packet, outcome);
-        self.resume(now + self.times.cell.space, &waits);
+        self.resume(now, now + self.times.cell.space, &waits);
         waits.clear();
         self.waits = waits;
     }
@@ -625,7 +638,7 @@ impl<P: Clone> Medium<P> {
         let waits = [(frame.node, now + timeout + space), (self.receiver_of(link), now + eifs)];
         self.air.book(now, AirUse::Error);
         self.fail(now, frame, outcome);
-        self.resume(self.reserved_until + self.times.cell.space, &waits);
+        self.resume(now, self.reserved_until + self.times.cell.space, &waits);
     }
 
     fn on_collision_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
@@ -648,7 +661,7 @@ impl<P: Clone> Medium<P> {
             self.fail(now, &frame, outcome);
         }
         let bystanders = if self.rules.difs_after_collision { self.times.cell.space } else { eifs };
-        self.resume(now + bystanders, &waits);
+        self.resume(now, now + bystanders, &waits);
         waits.clear();
         self.waits = waits;
     }
@@ -754,14 +767,17 @@ impl<P: Clone> Medium<P> {
     fn finish(&mut self, sender: usize) {
         self.senders[sender].failures = 0;
         self.contention.on_done(sender);
-        if self.senders[sender].is_idle() {
+        if !self.can_send(sender) {
             self.contention.on_empty(sender);
         }
     }
 
     /// Inter-frame spaces end at `ready`, except for these nodes.
-    fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
+    fn resume(&mut self, now: Time, ready: Time, except: &[(usize, Time)]) {
         self.phase = Phase::Silent;
+        if self.holds.any() {
+            self.heed_holds(now);
+        }
         if self.has_marked() {
             self.resume_senders(ready, except);
         } else {

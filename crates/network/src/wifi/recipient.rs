@@ -146,6 +146,11 @@ impl<P> Recipient<P> {
         self.held.iter().flatten().next().map_or(Time::MAX, |held| held.at + TIMEOUT)
     }
 
+    /// Puts the deadline of all held frames off.
+    pub(super) fn wait_longer(&mut self, by: Span) {
+        self.held.iter_mut().flatten().for_each(|held| held.at += by);
+    }
+
     /// The deadline is over.
     pub(super) fn on_deadline(&mut self, go_on: impl FnMut(Packet<P>)) {
         let missing = self.held.iter().take_while(|held| held.is_none()).count();

@@ -222,15 +222,19 @@ keys! {
     }
 
     /// `[[changes]]`.
+    #[derive(Clone)]
     pub(crate) struct ChangeKeys {
         /// When, in seconds from the start of the run; of a trace its beginning.
         at_s: Span =
-            seconds(0.0, 86_400.0), derived("must be given; 0 with `trace`", begin_of_trace), when vec![When::Not(changes_in_vain)];
+            seconds(0.0, 86_400.0), derived("must be given; 0 with `trace` or `opportunities_ms`", begin_of_trace), when vec![When::Not(changes_in_vain)];
         /// The path, from this file, of a [file with the changes](trace.md), in place of keys below `hosts`: CSV, or mahimahi's
         /// format.
         trace: Option<String> = text(4_096), Absent, when vec![When::Not(changes_in_vain)];
-        /// *trace* Of mahimahi's format, the time over which a rate is the mean, in milliseconds; without it, 100.
-        window_ms: Option<u32> = integer::<u32>(1, 60_000), Absent, when vec![When::Given("trace")];
+        /// The digest of a long trace: the scenario in a result has it. With it, a file that has changed since is refused.
+        trace_digest: Option<String> = text(64), Absent, when vec![When::Given("trace")];
+        /// *link, path, access* Instead of a rate, [opportunities](trace.md#opportunities) in milliseconds from `at_s` on, as in
+        /// mahimahi's format, parted by spaces; `200*10` is ten at 200. It begins anew behind the last one, unless `...` follows.
+        opportunities_ms: Option<String> = text(400_000), Absent;
         /// What changes: a link of `[[links]]`; or without links the path, the wired access, or stations of the Wi-Fi.
         of: Part = choice(Part::WORDS), derived("`\"link\"` with `between`, `\"hosts\"` with `hosts`, else `\"path\"`", part);
         /// *link* The nodes that the link joins, `#` replaced by the number; must be given. *Forth* is from the first named here to
@@ -240,6 +244,7 @@ keys! {
         hosts: Option<Vec<usize>> = integers::<usize>(0, 249), Absent;
         /// *link* The rate forth in Mb/s. *path, access* That of both ways. *hosts* The stations' PHY rate, both ways: the highest,
         /// with rate control, which begins anew. 0 breaks a link or a station's: all is lost until another rate is given.
+        /// [Held](scenario-changes.md#broken-or-held), nothing is lost.
         rate_mbps: Option<Rate> = rate_or_break(), Absent;
         /// *link* The rate back in Mb/s.
         back_rate_mbps: Option<Rate> = rate_or_break(), Absent;
@@ -253,6 +258,11 @@ keys! {
         loss: Option<Probability> = probability(), Absent;
         /// *link* The same back.
         back_loss: Option<Probability> = probability(), Absent;
+        /// [Held](scenario-changes.md#broken-or-held) until it is `false`: nothing is sent, and what comes waits in the queues. *link*
+        /// Forth. *path, access, hosts* Both ways.
+        held: Option<bool> = flag(), Absent;
+        /// *link* The same back.
+        back_held: Option<bool> = flag(), Absent;
         /// *hosts* The stations' MCS, both ways; with "802.11n" and later. The highest, with rate control, which begins anew.
         mcs: Option<u8> = integer::<u8>(0, 11), Absent;
         /// *hosts* The probability that a data frame from the station or to it is lost to noise. Not of hosts with `snr_db`.
@@ -491,6 +501,10 @@ keys! {
         /// *constant* Rate of these packets in Mb/s: 0.08 is a call, 50 packets of 200 bytes in a second.
         rate_mbps: Option<Rate> =
             mbps(0.001, 10_000.0), derived("0.08 with \"constant\"", usual_rate), when is("kind", ["constant"]);
+        /// *constant* Jitter of the sender in microseconds: each packet but the first leaves at a random moment of so much time before its
+        /// own ([why](#jitter-of-senders)).
+        jitter_us: Option<Span> =
+            microseconds(0.0, 1_000_000.0), derived("50 with \"constant\"", usual_jitter), when is("kind", ["constant"]);
         /// *video* The bit rates that the video is there in, in kb/s, ascending: up to 16.
         ladder_kbps: Option<Ladder> = ladder(), derived("with \"video\" ten, [below](#the-player-of-a-video)", usual_ladder), when is("kind", ["video"]);
         /// *video* Length of a chunk in seconds.
@@ -663,6 +677,11 @@ fn usual_rate(flows: &Table) -> Option<Value> {
     (word(flows, key!(FlowKeys, kind)) == Some("constant")).then_some(Value::Float(0.08))
 }
 
+/// The timer slack of Linux, prctl(2) PR_SET_TIMERSLACK: so much later than asked for may a sleep end.
+fn usual_jitter(flows: &Table) -> Option<Value> {
+    (word(flows, key!(FlowKeys, kind)) == Some("constant")).then_some(Value::Float(50.0))
+}
+
 /// quinn's own default.
 fn usual_quic_law(flows: &Table) -> Option<Value> {
     (word(flows, key!(FlowKeys, kind)) == Some("quic")).then(|| QuicLaw::Cubic.as_str().into())
@@ -803,7 +822,8 @@ fn part(change: &Table) -> Option<Value> {
 
 /// A trace begins with the run, if nothing else is given.
 fn begin_of_trace(change: &Table) -> Option<Value> {
-    change.contains_key(key!(ChangeKeys, trace)).then_some(Value::Float(0.0))
+    let keys = [key!(ChangeKeys, trace), key!(ChangeKeys, opportunities_ms)];
+    keys.iter().any(|key| change.contains_key(*key)).then_some(Value::Float(0.0))
 }
 
 /// A rate of a change.
@@ -814,6 +834,35 @@ fn rate_or_break() -> Takes<Rate> {
 fn agent(host: &Table) -> Option<Value> {
     let mode = if word(host, key!(PolicySettings, policy))? == "none" { AgentMode::Off } else { AgentMode::Control };
     Some(mode.as_str().into())
+}
+
+impl ChangeKeys {
+    /// Sets the key of a trace's column to a checked number.
+    ///
+    /// # Panics
+    /// If it is no key of a column.
+    pub(crate) fn set(&mut self, column: &str, number: f64) {
+        let rate = || Some(Rate::from_mbps(number));
+        let span = || Some(Span::from_secs_f64(number / 1e3));
+        let probability = || Some(Probability::new(number).expect("a checked probability is from 0 to 1"));
+        let flag = Some(number != 0.0);
+        match column {
+            "at_s" => self.at_s = Span::from_secs_f64(number),
+            "rate_mbps" => self.rate_mbps = rate(),
+            "back_rate_mbps" => self.back_rate_mbps = rate(),
+            "delay_ms" => self.delay_ms = span(),
+            "back_delay_ms" => self.back_delay_ms = span(),
+            "rtt_ms" => self.rtt_ms = span(),
+            "loss" => self.loss = probability(),
+            "back_loss" => self.back_loss = probability(),
+            "held" => self.held = flag,
+            "back_held" => self.back_held = flag,
+            "mcs" => self.mcs = Some(number as u8),
+            "frame_error_rate" => self.frame_error_rate = probability(),
+            "snr_db" => self.snr_db = Some(number),
+            other => panic!("{other} is no column of a trace"),
+        }
+    }
 }
 
 /// What is about stations is not looked at with a wired access, nor the other way round.

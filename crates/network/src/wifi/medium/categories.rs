@@ -149,10 +149,13 @@ impl<P: Clone> Medium<P> {
         let start = now + self.times.cell.sifs;
         let Transmission { sender, node, .. } = frame;
         let time = frame.txop_end.saturating_since(start);
-        if time.is_zero() || self.senders[sender].is_idle() {
+        if self.holds.any() {
+            self.put_aside(now, sender);
+        }
+        if time.is_zero() || !self.can_send(sender) {
             return false;
         }
-        let Some(link) = self.senders[sender].next_link(now, &self.directions) else { return false };
+        let Some(link) = self.next_link(now, sender) else { return false };
         let is_request = self.directions[link.station][link.way].ends.at_mut(link.category).originator.is_request_due();
         let (Decision { mode, .. }, content) = self.fill(now, sender, link, Some(time), false);
         let times = self.times.mode(mode);
