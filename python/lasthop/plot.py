@@ -254,7 +254,8 @@ def _note(rows: list[dict[str, Any]]) -> str:
 
 def _least(rows: list[dict[str, Any]]) -> float:
     """Where an axis begins: at 0, or at the least end of an interval below it."""
-    return min(0.0, *(row["mean"] - _error(row)[0][0] for row in rows))
+    ends: list[float] = [row["mean"] - _error(row)[0][0] for row in rows]
+    return min(0.0, *ends)
 
 
 def _line_style(dashes: list[float]) -> str | tuple[int, list[float]]:

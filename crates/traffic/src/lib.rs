@@ -405,7 +405,7 @@ mod tests {
             .map(|number| {
                 let now = application.next_at();
                 application.act(now, &mut actions);
-                assert_eq!(actions.drain(..).collect::<Vec<_>>(), [Action::Send(number)]);
+                assert_eq!(std::mem::take(&mut actions), [Action::Send(number)]);
                 (now - start).as_nanos() as f64 / 1e3
             })
             .collect()
