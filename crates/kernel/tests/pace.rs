@@ -240,7 +240,10 @@ fn a_bound_flow_is_paced_at_the_rate_that_the_kernel_computes_for_its_own_cubic(
     let hd = Options { name: Name::Private, ..Options::new(LawName::Hd, Parameters::of(LawName::Hd)) };
     let law = Loaded::load(&hd).unwrap_or_else(|error| panic!("{error}"));
     let leave = ["cubic", law.name()].map(Into::into).to_vec();
-    let mut kernel = load_with(&net, Mode::Control, |options| options.leave = leave.clone());
+    let mut kernel = load_with(&net, Mode::Control, |options| {
+        options.leave = leave.clone();
+        options.take_chosen = true;
+    });
     let window = Bound { max_segments: 12, ..BY_TCP };
     // Far above what it would pace at.
     let below_a_limit = Bound { max_segments: 2, ..pace(800.0).expect("a bound") };
