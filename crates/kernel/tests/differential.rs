@@ -70,6 +70,7 @@ fn measure(net: &Net, kernel: &mut Kernel, cubic: bool, totals: &mut Totals) {
 /// The kernel's cubic and ours in interleaved rounds, until every figure is alike and `enough` of cubic's is there.
 fn compare(net: &Net, derive_flags: bool, figures: &[Figure], enough: fn(&Totals) -> bool) {
     let mut kernel = load_with(net, Mode::Control, |options| {
+        options.take_chosen = true;
         options.leave = vec!["cubic".into()];
         options.derive_flags = derive_flags;
     });
@@ -135,7 +136,10 @@ fn a_full_local_queue_costs_the_same_as_in_the_kernels_cubic() {
 fn idleness_shrinks_the_window_as_in_the_kernels_cubic() {
     needs_root!();
     let net = Net::bottleneck(50, 200_000);
-    let kernel = load_with(&net, Mode::Control, |options| options.leave = vec!["cubic".into()]);
+    let kernel = load_with(&net, Mode::Control, |options| {
+        options.leave = vec!["cubic".into()];
+        options.take_chosen = true;
+    });
     for (own, control) in [("cubic", "cubic"), ("reno", kernel.name())] {
         let flow = Flow::idle_with(&net.a, &net.b, B4, |socket| set_control(socket, own));
         use std::io::{Read, Write};
