@@ -4,7 +4,7 @@
     python3 python/examples/tune_fixed.py scenarios/ten-uploads.toml
 
 Both look for the greatest total goodput among the bounds with Jain's index of at least 0.98, no starved flow, and a p95
-RTT of at most 1.3 times the path's + 60 ms (docs/guide/study-search.md). Both see the mean over the same seeds.
+RTT of at most 1.3 times the path's + 60 ms (docs/guide/study-keys.md). Both see the mean over the same seeds.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ class Comparison(_Document):
 
 
 class Study(_Document):
-    """A study: its attributes are the keys of `study.json` (docs/guide/study-result.md), and tables over all points."""
+    """A study: its attributes are the keys of `study.json` (docs/guide/study.md), and tables over all points."""
 
     schema_version: int
     """The version of the format."""

@@ -1,6 +1,6 @@
 //! The agent's state at each tick as JSON lines, on a Unix socket: for `lasthop top` and other programs that watch.
 //!
-//! `docs/guide/agent-socket.md` describes the format. The agent never waits for a reader. Each reader has room for one
+//! `docs/guide/agent-log.md` describes the format. The agent never waits for a reader. Each reader has room for one
 //! line; while that is not taken, later lines are left out, and `seq` shows the gap.
 
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Simulated hosts against kernel hosts: the same scenario in both habitats. Needs root; in real time.
 //!
 //! Host queues of 300 packets and send buffers out of the way, so that both TCPs are limited by the same queue: how many
-//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp-validation.md). A kernel host's
+//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp.md). A kernel host's
 //! run does not repeat exactly and is compared with the mean over the seeds of the simulated ones.
 //!
 //! On the dumbbell no queue fills at the hosts, and both habitats have the same keys of `[hosts.tcp]`.
@@ -244,7 +244,7 @@ struct Paced {
     goodput_mbps: f64,
 }
 
-/// When data packets left host 0 after the warm-up, in seconds, from a capture as docs/guide/capture.md has it.
+/// When data packets left host 0 after the warm-up, in seconds, from a capture as docs/guide/export.md has it.
 fn departures(capture: &Path, warmup_s: f64) -> Vec<f64> {
     let bytes = std::fs::read(capture).expect("a capture");
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

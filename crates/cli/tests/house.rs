@@ -1,4 +1,4 @@
-//! Who may import whom: ARCHITECTURE.md's rule, held against what cargo knows. And that the documentation's pages are short and lead on.
+//! Who may import whom: ARCHITECTURE.md's rule, held against what cargo knows. And that the documentation's pages are listed and lead on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -248,26 +248,22 @@ fn pages_that_the_code_names_are_there() {
     assert!(dead.is_empty(), "pages that are not there: {dead:#?}");
 }
 
-const MOST_WORDS: usize = 2_000;
-
-/// A page without the tables that are made of data (docs/results/results.toml): one looks into them, and does not read them through.
-fn written(page: &str) -> String {
-    let end = "<!-- end of results -->";
-    page.split("<!-- results: ").map(|part| part.split_once(end).map_or(part, |(_, rest)| rest)).collect()
-}
-
 #[test]
-fn every_page_of_docs_is_in_its_summary_and_short() {
+fn every_page_of_docs_is_once_in_the_summary_and_once_with_a_sentence_in_the_readme() {
     let docs = root().join("docs");
-    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("docs/SUMMARY.md");
+    let read = |name: &str| std::fs::read_to_string(docs.join(name)).expect("readable");
+    let (summary, readme) = (read("SUMMARY.md"), read("README.md"));
     for page in files_below(&docs).iter().filter(|path| is_page(path) && !path.ends_with("SUMMARY.md")) {
         let name = page.strip_prefix(&docs).expect("below docs").to_string_lossy();
-        assert!(summary.contains(&format!("({name})")), "docs/SUMMARY.md does not lead to docs/{name}");
-        let words = written(&std::fs::read_to_string(page).expect("readable")).split_whitespace().count();
-        assert!(
-            words < MOST_WORDS,
-            "docs/{name} has {words} words: split what is beyond {MOST_WORDS} off, into a page beside it"
-        );
+        let link = format!("({name})");
+        assert_eq!(summary.matches(&link).count(), 1, "links of docs/SUMMARY.md to docs/{name}");
+        if name == "README.md" {
+            continue;
+        }
+        let lines: Vec<&str> = readme.lines().filter(|line| line.contains(&link)).collect();
+        assert_eq!(lines.len(), 1, "lines of docs/README.md that lead to docs/{name}");
+        let (_, sentence) = lines[0].split_once(&format!("{link}: ")).unwrap_or_default();
+        assert!(lines[0].starts_with("- [") && sentence.ends_with('.'), "docs/README.md: {}", lines[0]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The ways in which a socket gets its congestion control, and what becomes of each: docs/guide/agent-escapes.md has the
+//! The ways in which a socket gets its congestion control, and what becomes of each: docs/guide/agent-configuration.md has the
 //! same table.
 #![allow(missing_docs, unsafe_code)]
 

@@ -391,8 +391,7 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             match flow.kind {
                 TrafficKind::Saturated { .. } => return Some((key("kind"), format!("\"{}\"", flow.kind.as_str()))),
                 TrafficKind::Quic { .. } => {
-                    let what =
-                        "\"quic\", but your own programs that speak it, by lasthop exec (docs/guide/exec-examples.md)";
+                    let what = "\"quic\", but your own programs that speak it, by lasthop exec (docs/guide/exec.md)";
                     return Some((key("kind"), what.to_owned()));
                 }
                 TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. }

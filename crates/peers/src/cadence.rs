@@ -2,7 +2,7 @@
 //! air.
 //!
 //! A beacon takes at most some 2 ms of air. It goes up to the access point and down again at 1 Mb/s, each time with the
-//! overhead of a frame (measured: docs/models/beacon-pace.md). So each host sends less often where there are more hosts
+//! overhead of a frame (measured: docs/models/beacon.md). So each host sends less often where there are more hosts
 //! (as in RFC 3550 §6.2):
 //!
 //! ```text

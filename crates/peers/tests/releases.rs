@@ -1,5 +1,5 @@
 //! Beacons as released agents sent them, recorded from their network. This version hears those of the two releases before
-//! it, and they hear what it sends, or the table of docs/models/beacon.md says that they do not.
+//! it, and they hear what it sends, or docs/models/beacon.md says that they do not.
 //!
 //! A release adds what its agents send; what is older than two releases may go.
 #![allow(missing_docs)]

@@ -80,7 +80,7 @@ keys! {
     /// What a policy is built from. The defaults of `formula` are the paper's.
     #[derive(Clone, Debug, PartialEq, serde::Serialize)]
     pub struct PolicySettings {
-        /// The [policy](scenario-policies.md): what bounds the windows.
+        /// The [policy](scenario-hosts.md#policies): what bounds the windows.
         policy: PolicyName = choice(PolicyName::WORDS), "none";
         /// *fixed* The upper limit of the whole host in segments, split over its busy connections; must be given there.
         bound_segments: Option<u32> = integer::<u32>(1, 1_000_000), Absent;

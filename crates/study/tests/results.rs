@@ -435,8 +435,8 @@ fn keys(value: &serde_json::Value, into: &mut Vec<String>) {
 
 #[test]
 fn every_key_of_a_studys_result_is_in_the_guide() {
-    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/study-result.md");
-    let guide = std::fs::read_to_string(guide).expect("docs/guide/study-result.md");
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/study.md");
+    let guide = std::fs::read_to_string(guide).expect("docs/guide/study.md");
     let mut result = result_of(&format!("{STUDY}{CELLS}"), 2);
     result.claims[0].problem = Some("none".into());
     let tried = Tried { value: 1.0, maximised: None, conditions: Vec::new(), met: true };
@@ -445,7 +445,7 @@ fn every_key_of_a_studys_result_is_in_the_guide() {
     keys(&serde_json::from_str(&result.to_json()).expect("JSON"), &mut names);
     assert!(names.len() > 100, "{names:?}");
     for name in names {
-        assert!(guide.contains(&format!("`{name}`")), "docs/guide/study-result.md does not know {name}");
+        assert!(guide.contains(&format!("`{name}`")), "docs/guide/study.md does not know {name}");
     }
 }
 

@@ -13,7 +13,7 @@
 //! undo), `last_link` (link reports), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly,
 //! delayed ACKs, SACK). A law grows and reduces the window ([`lasthop_laws`]); a bound limits it
 //! ([`lasthop_laws::bound`]). Each file says at its top what it models and leaves out. The whole, with the deviations
-//! from Linux, is in `docs/models/tcp.md`, the validation in `tcp-validation.md`.
+//! from Linux, and how it was validated: `docs/models/tcp.md`.
 //!
 //! *What it leaves out*: ECN, segmentation offload, TCP Fast Open, keep-alive, SYN cookies, RST, urgent data, MTU
 //! probing.

@@ -3,7 +3,7 @@
 //! - A folder: the report's figures, drawn anew from its files, with their numbers below the pointer and parts enlarged.
 //!   The page asks every two seconds whether the folder has another result, and loads that. While something is at work
 //!   there, it asks every second for what is known of it until now ([`lasthop_report::live`]).
-//! - An agent: a live view of the lines of its socket (`docs/guide/agent-socket.md`).
+//! - An agent: a live view of the lines of its socket (`docs/guide/agent-log.md`).
 //!
 //! Everything that the page needs is in this program. It listens on loopback alone. Other users of this machine and
 //! pages of the internet that have their name lead here (DNS rebinding) get nothing: each address begins with a random

@@ -1,5 +1,5 @@
 "use strict";
-// An agent, live: each event is a line of its socket (docs/guide/agent-socket.md).
+// An agent, live: each event is a line of its socket (docs/guide/agent-log.md).
 const VERSION = 1;
 const KEPT_S = 600;
 // The connections whose windows are kept, and those in the table: the busiest.

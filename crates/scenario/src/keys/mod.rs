@@ -60,7 +60,7 @@ keys! {
 
     /// `[access]`.
     pub(crate) struct AccessKeys {
-        /// A usual kind of access point: gives the keys below that are not given their values ([presets](scenario-presets.md)).
+        /// A usual kind of access point: gives the keys below that are not given their values ([presets](scenario-network.md#presets)).
         preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
         /// The shared last hop: an 802.11 access point with its stations, or one shared link each way. The keys marked *wifi* below
         /// are not looked at with "wired".
@@ -273,7 +273,7 @@ keys! {
 
     /// `[[hosts]]`.
     pub(crate) struct HostKeys {
-        /// A usual kind of host: gives the keys below that are not given their values ([presets](scenario-presets.md)).
+        /// A usual kind of host: gives the keys below that are not given their values ([presets](scenario-network.md#presets)).
         preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
         /// What tables call them: "laptop" is laptop, or laptop-1, laptop-2 and so on if `count` is above 1. Different from other
         /// blocks' names; without it, hosts have numbers.

@@ -60,7 +60,7 @@ fn newreno_has_the_window_that_padhye_et_al_give_it() {
     for (name, config) in stacks {
         for p in [0.001, 0.003, 0.01, 0.03] {
             let ratio = window(&config, p) / pftk(p, 1.0);
-            println!("{name}, loss {p}: {ratio:.2} of the formula"); // docs/models/tcp-validation.md
+            println!("{name}, loss {p}: {ratio:.2} of the formula"); // docs/models/tcp.md
             assert!((0.95..1.15).contains(&ratio), "{name} at {p}: {ratio:.3} of the formula");
         }
     }
