@@ -122,6 +122,30 @@ fn two_laws_of_ones_own_stand_in_one_comparison_and_its_figures() {
 }
 
 #[test]
+fn a_study_finds_a_law_and_a_trace_beside_its_own_file_wherever_it_is_started() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("scenarios")).expect("a folder");
+    let scenario = "[path]\nrtt_ms = 20\n[[hosts]]\n[[changes]]\nat_s = 0\nlink = \"path\"\ntrace = \"there.csv\"\n";
+    written(folder.path(), "scenarios/lossy.toml", scenario);
+    written(folder.path(), "here.csv", "t_s,rate_mbps\n0,5\n");
+    written(
+        folder.path(),
+        "mine.h",
+        &fs::read_to_string(format!("{}/../../{EXAMPLE}", env!("CARGO_MANIFEST_DIR"))).expect("it"),
+    );
+    let study = written(
+        folder.path(),
+        "laws.toml",
+        "title = \"Laws\"\nsource = \"a test\"\nscenario = \"scenarios/lossy.toml\"\n[set]\nduration_s = 2\nwarmup_s = 1\nchanges.0.trace = \"here.csv\"\n\
+         [[vary]]\naxis = \"law\"\nkey = \"hosts.0.congestion_control\"\nvalues = [\"cubic\", \"./mine.h\"]\n",
+    );
+    assert!(printed(folder.path(), &["study", &study, "--plan"]).contains("2 runs"));
+    fs::remove_file(folder.path().join("mine.h")).expect("removed");
+    let message = refused(folder.path(), &["study", &study, "--plan"]);
+    assert!(message.contains("./mine.h: the header of the law cannot be read"), "{message}");
+}
+
+#[test]
 fn build_says_what_was_checked_and_keeps_what_it_made() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");

@@ -84,9 +84,15 @@ impl Document {
         Arc::clone(&self.source)
     }
 
-    /// The folder to which paths are relative: that of the text's file. `None`: there is none, and paths mean nothing.
+    /// The folder of the text's file. `None`: there is none, and paths mean nothing.
     pub fn folder(&self) -> Option<&std::path::Path> {
         self.source.folder.as_deref()
+    }
+
+    /// The folder to which the path at this key is relative: that of the file that set it, or where it was typed. `None`: as above.
+    pub fn folder_at(&self, key: &Path) -> Option<&std::path::Path> {
+        let folder = self.folder()?;
+        Some(self.override_of(key).map_or(folder, Override::folder))
     }
 
     /// The table at the top.

@@ -3,6 +3,7 @@
 use crate::error::DocumentError;
 use crate::key_path::{Step, steps};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use toml::Value;
 
 /// One `key=value` of the command line, or a flag for one. Messages show it as typed.
@@ -16,6 +17,8 @@ pub struct Override {
     pub(crate) raw: String,
     /// The flag for this key, if it was used: `--policy`.
     flag: Option<String>,
+    /// The folder of the file that it stands in; `None`: it is of the command line.
+    folder: Option<PathBuf>,
 }
 
 /// One key with its values, taken in turn.
@@ -63,6 +66,7 @@ impl Override {
             value: i64::try_from(seed).map_or_else(|_| Value::String(seed.to_string()), Value::Integer),
             raw: seed.to_string(),
             flag: None,
+            folder: None,
         }
     }
 
@@ -80,9 +84,24 @@ impl Override {
     /// # Errors
     /// If the key has an empty part.
     pub fn of(key: &str, value: &Value) -> Result<Self, DocumentError> {
-        let raw = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let change = Self::new(&format!("{key}={raw}"), key, &raw)?;
-        Ok(Self { value: value.clone(), ..change })
+        Ok(Self::new(&format!("{key}={}", raw(value)), key, "")?.with(value))
+    }
+
+    /// The same with this value.
+    #[must_use]
+    pub fn with(&self, value: &Value) -> Self {
+        Self { value: value.clone(), raw: raw(value), ..self.clone() }
+    }
+
+    /// The same in a file in this folder, to which paths in its value are then relative.
+    #[must_use]
+    pub fn in_folder(self, folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()), ..self }
+    }
+
+    /// To what a path in its value is relative: the file's folder, or where it was typed.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(Path::new(""))
     }
 
     /// The key, dotted.
@@ -106,8 +125,13 @@ impl Override {
         if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
             return Err(nonsense(text, "its key has an empty part; accepted: dotted keys such as hosts.0.policy"));
         }
-        Ok(Self { path, value: read(raw), raw: raw.to_owned(), flag: None })
+        Ok(Self { path, value: read(raw), raw: raw.to_owned(), flag: None, folder: None })
     }
+}
+
+/// A value as one would type it.
+fn raw(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl fmt::Display for Override {

@@ -264,9 +264,17 @@ fn a_division_by_zero_is_an_error_with_its_line_in_the_trial_and_in_a_run() {
         message.contains(&format!("mine.h:{ACKED_LINE}: a law divides by zero; in the kernel that is 0")),
         "{message}"
     );
-    let later = law("__u32 a;", "if (acked->now_us > 7) law->a = 1000 / acked->rtt_us;", HALVES);
+    for divided in [
+        "if (acked->rtt_us) law->a = 1000 / (acked->rtt_us - acked->min_rtt_us);",
+        "law->a = acked->acked_segments / (__u32)(acked->now_us - law->a);",
+        "if (acked->srtt_us) law->a = 1000 / acked->in_flight_segments;",
+    ] {
+        let message = refusal(&law("__u32 a;", divided, HALVES));
+        assert!(message.contains("a law divides by zero"), "{divided}: {message}");
+    }
+    let later = law("__u32 a;", "if (acked->tsval == 7) law->a = 1000 / acked->rtt_us;", HALVES);
     let name = made_of("mine.h", &later).expect("the trial does not come so far").law;
-    let acked = Acked { now_us: 8, ..Acked::default() };
+    let acked = Acked { tsval: 7, ..Acked::default() };
     let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: 5 };
     let run = || Law::new(name, Start::default()).on_acked(&acked, &mut window);
     let place = own::caught(run).expect_err("divided").place;

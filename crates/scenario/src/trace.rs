@@ -137,7 +137,7 @@ impl Expanded {
         let here = block(index).key(key!(ChangeKeys, trace));
         let word = |key: &str| table.get(key).and_then(Value::as_str);
         let (name, digest) = (word(key!(ChangeKeys, trace)).unwrap_or_default(), word(key!(ChangeKeys, trace_digest)));
-        let Some(folder) = document.folder() else {
+        let Some(folder) = document.folder_at(&here) else {
             if digest.is_some() {
                 self.origins.push(Origin { block: index, file: None, what: What::Unread });
                 whole.push(table.clone().into());
@@ -146,8 +146,6 @@ impl Expanded {
             let problem = "is a file, and this scenario is in no folder";
             return Err(document.error(&here, problem, "the rows as [[changes]]"));
         };
-        // One of the command line is relative to where that is typed.
-        let folder = if document.override_of(&here).is_some() { std::path::Path::new("") } else { folder };
         let path = folder.join(name);
         let file = path.display().to_string();
         let accepted = "the path of a CSV file or a mahimahi trace (docs/guide/trace.md)";

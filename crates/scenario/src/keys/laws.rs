@@ -114,11 +114,10 @@ pub(crate) fn place_header(host: &mut Table) {
     }
 }
 
-/// The law of a header. A path in a file is relative to the file's folder; one of the command line, to where that is
-/// typed. `None`: the scenario is inside a result, which is not run.
+/// The law of a header. A path in a file, of a scenario or a study, is relative to the file's folder; one of the command
+/// line, to where that is typed. `None`: the scenario is inside a result, which is not run.
 fn own(part: &Part<'_>, key: &str, name: &str) -> Result<Option<Choice>, DocumentError> {
-    let Some(folder) = part.document.folder() else { return Ok(None) };
-    let folder = if part.document.override_of(&part.path.key(key)).is_some() { Path::new("") } else { folder };
+    let Some(folder) = part.document.folder_at(&part.path.key(key)) else { return Ok(None) };
     let refuse = |problem: String| part.error(key, problem, "the header of a law (docs/guide/own-law.md)");
     let maker = MAKER.get().ok_or_else(|| refuse("laws of one's own cannot be made here".into()))?;
     let law = maker(&folder.join(name)).map_err(refuse)?;

@@ -6,7 +6,6 @@ use crate::draw::{Draw, From, drawn};
 use crate::keys::{DrawKeys, StudyKeys};
 use crate::space::{Dimension, Level, SCENARIO, Space};
 use lasthop_keys::{Document, DocumentError, Path, key, shown};
-use lasthop_scenario::Override;
 use toml::Value;
 
 /// Adds the axis of the drawn scenarios; `None` if nothing is drawn.
@@ -45,10 +44,7 @@ pub(super) fn draws(
     let of_scenario = |scenario| {
         let values = drawn(&draws, scenario).into_iter().zip(&places);
         let settings = values.filter_map(|(value, places)| Some((value?, places))).flat_map(|(value, places)| {
-            places.iter().map(move |place| Setting {
-                change: Override::of(&place.change.key(), &value).expect("the key was checked above"),
-                ..place.clone()
-            })
+            places.iter().map(move |place| Setting { change: place.change.with(&value), ..place.clone() })
         });
         settings.collect()
     };

@@ -155,7 +155,11 @@ pub(super) fn setting(document: &Document, path: &Path, key: &str, value: &Value
         return wrong("the seed is counted up for each run: see the key seeds".to_owned());
     }
     match Override::of(key, value) {
-        Ok(change) => Ok(Setting { change, line: document.line_of(path).1, key: path.to_string() }),
+        Ok(change) => Ok(Setting {
+            change: change.in_folder(document.folder().unwrap_or(std::path::Path::new(""))),
+            line: document.line_of(path).1,
+            key: path.to_string(),
+        }),
         Err(error) => wrong(error.to_string()),
     }
 }
