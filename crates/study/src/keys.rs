@@ -129,7 +129,7 @@ keys! {
         /// What is to be as great as can be, at the point itself; every axis is a variable.
         maximise: Formula = formula("an expression over results, such as at(\"aggregate_goodput_mbps\")"), Required;
         tables {
-            /// What the value should meet. Where no value meets all of them, the best without them is taken, and that is told.
+            /// What the value should meet. Where no value meets all of them, the best without them is taken, and the output says so.
             conditions: Vec<ConditionKeys>, Presence::IfGiven;
         }
     }
@@ -207,17 +207,17 @@ keys! {
         /// claim.
         required: bool = flag(), false;
         tables {
-            /// Which cells are looked at: those that meet all of it. The number of those that are left out is told.
+            /// Which cells are looked at: those that meet all of it. The output says how many are left out.
             among: Vec<ConditionKeys>, Presence::IfGiven;
-            /// What a cell must meet, all of it, to count. The claim's number is the share of the cells that do, and those that do
-            /// not are told.
+            /// What a cell must meet, all of it, to count. The claim's number is the share of the cells that do, and the output
+            /// lists those that do not.
             conditions: Vec<ConditionKeys>, Presence::IfGiven;
         }
     }
 
     /// `[[claims.conditions]]`, and the conditions of a search.
     pub(crate) struct ConditionKeys {
-        /// What the number is called where the cells that fail are told.
+        /// What the number is called in the list of the cells that fail.
         label: Option<String> = trimmed(60), derived("`value`", |_| None);
         /// The number; the axes of the cell are variables.
         value: Formula = formula("an expression over results, such as at(\"jain_index\", case=\"ARF\")"), Required;

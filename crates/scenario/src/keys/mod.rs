@@ -147,7 +147,7 @@ keys! {
         /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is. Hosts with `snr_db` have
         /// other errors.
         response_error_rate: Option<Probability> = probability(), Absent, when wifi();
-        /// *wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0 is without end. Drivers that have minstrel_ht repeat
+        /// *wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0: no limit. Drivers that have minstrel_ht repeat
         /// by software, up to 30 times (ath9k).
         retry_limit: u8 = integer(0, 255), retry_limit(), when wifi();
         /// *wifi* Preamble of the 802.11b rates.
@@ -431,15 +431,15 @@ keys! {
 
     /// `[hosts.last_link]`.
     pub(crate) struct LastLinkKeys {
-        /// Tell the servers what this host's own link is like: with each SYN, and again when it has changed. Only the law
-        /// "lastlink" at a server listens.
+        /// Report this host's link to its servers: with each SYN, and again when it has changed. Only servers with the law
+        /// "lastlink" listen.
         report: bool = flag(), false;
         /// What the host knows and says: bandwidth and error rate, or one of them (the other is unknown). "measured": what its
         /// agent measures, kernel hosts only; then the keys below but `validity_s` are not looked at.
         knowledge: Knowledge = choice(Knowledge::WORDS), "both", when is("report", ["true"]);
-        /// The bandwidth that it says, in Mb/s of IP packets, whatever is true; without it, what is true.
+        /// The bandwidth that it reports, in Mb/s of IP packets; without it, the true one.
         bandwidth_mbps: Option<Rate> = mbps(0.001, 4_294_967.0), Absent, when reported(["both", "bandwidth"]);
-        /// The packet error rate that it says, whatever is true; without it, what is true.
+        /// The packet error rate that it reports; without it, the true one.
         packet_error_rate: Option<Probability> = probability(), Absent, when reported(["both", "error-rate"]);
         /// A bias: it says this multiple of the bandwidth.
         bandwidth_factor: f64 = above(0.0, 1_000.0), 1.0, when reported(["both", "bandwidth"]);
@@ -482,7 +482,7 @@ keys! {
         on_s: Span = seconds(1e-6, 86_400.0), 1.0, when is("kind", ["on-off"]);
         /// *on-off, transfers* Mean length of a while without, in seconds; exponential. *quic* The same between transfers.
         off_s: Span = seconds(0.0, 86_400.0), 1.0, when is("kind", ["on-off", "transfers", "quic"]);
-        /// *transfers* The receiver asks for each transfer with so many bytes, and the sender answers; without it, the sender begins by
+        /// *transfers* The receiver asks for each transfer with this many bytes, and the sender answers; without it, the sender begins by
         /// itself. *video* The same for each chunk; always.
         request_bytes: Option<Bytes> =
             bytes(1, 65_536), by_word(key!(FlowKeys, kind), [("video", 400)]), when is("kind", ["transfers", "video"]);
@@ -501,8 +501,8 @@ keys! {
         /// *constant* Rate of these packets in Mb/s: 0.08 is a call, 50 packets of 200 bytes in a second.
         rate_mbps: Option<Rate> =
             mbps(0.001, 10_000.0), derived("0.08 with \"constant\"", usual_rate), when is("kind", ["constant"]);
-        /// *constant* Jitter of the sender in microseconds: each packet but the first leaves at a random moment of so much time before its
-        /// own ([why](#jitter-of-senders)).
+        /// *constant* Jitter of the sender in microseconds: each packet but the first leaves up to this much before its time,
+        /// at random ([why](#jitter-of-senders)).
         jitter_us: Option<Span> =
             microseconds(0.0, 1_000_000.0), derived("50 with \"constant\"", usual_jitter), when is("kind", ["constant"]);
         /// *video* The bit rates that the video is there in, in kb/s, ascending: up to 16.
