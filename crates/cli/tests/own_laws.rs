@@ -125,9 +125,9 @@ fn two_laws_of_ones_own_stand_in_one_comparison_and_its_figures() {
 fn a_study_finds_a_law_and_a_trace_beside_its_own_file_wherever_it_is_started() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("scenarios")).expect("a folder");
-    let scenario = "[path]\nrtt_ms = 20\n[[hosts]]\n[[changes]]\nat_s = 0\nlink = \"path\"\ntrace = \"there.csv\"\n";
+    let scenario = "[path]\nrtt_ms = 20\n[[hosts]]\n[[changes]]\nat_s = 0\nof = \"path\"\ntrace = \"there.csv\"\n";
     written(folder.path(), "scenarios/lossy.toml", scenario);
-    written(folder.path(), "here.csv", "t_s,rate_mbps\n0,5\n");
+    written(folder.path(), "here.csv", "at_s,rate_mbps\n0,5\n");
     written(
         folder.path(),
         "mine.h",
@@ -139,7 +139,7 @@ fn a_study_finds_a_law_and_a_trace_beside_its_own_file_wherever_it_is_started() 
         "title = \"Laws\"\nsource = \"a test\"\nscenario = \"scenarios/lossy.toml\"\n[set]\nduration_s = 2\nwarmup_s = 1\nchanges.0.trace = \"here.csv\"\n\
          [[vary]]\naxis = \"law\"\nkey = \"hosts.0.congestion_control\"\nvalues = [\"cubic\", \"./mine.h\"]\n",
     );
-    assert!(printed(folder.path(), &["study", &study, "--plan"]).contains("2 runs"));
+    assert!(printed(folder.path(), &["study", &study, "--plan", "--seeds", "1"]).contains("2 runs"));
     fs::remove_file(folder.path().join("mine.h")).expect("removed");
     let message = refused(folder.path(), &["study", &study, "--plan"]);
     assert!(message.contains("./mine.h: the header of the law cannot be read"), "{message}");
