@@ -26,7 +26,7 @@ class Formula:
         ids = {flow["id"] for flow in flows}
         self.enabled &= ids
         self.lowest_rtt_ns = {id: rtt for id, rtt in self.lowest_rtt_ns.items() if id in ids}
-        busy_flows = max(1, sum(flow["busy"] for flow in flows))
+        busy_flows = max(1, sum(flow["busy"] and not flow["left_alone"] for flow in flows))
         terminals = min(seen["peers"]["terminals"], MAXIMUM_TERMINALS)
         limits = [self.limit(flow, busy_flows, terminals) for flow in flows]
         return {"flows": [limit for limit in limits if limit is not None]}

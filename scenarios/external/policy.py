@@ -10,10 +10,11 @@ WINDOW = 40
 
 
 def decide(seen):
-    busy = sum(flow["busy"] for flow in seen["flows"])
+    flows = [flow for flow in seen["flows"] if not flow["left_alone"]]
+    busy = sum(flow["busy"] for flow in flows)
     each = WINDOW // max(1, busy)
     return {
-        "flows": [{"id": flow["id"], "max_segments": each} for flow in seen["flows"]],
+        "flows": [{"id": flow["id"], "max_segments": each} for flow in flows],
         "new_flows": {"max_segments": WINDOW // (busy + 1)},
         "reason": f"{WINDOW} segments over {busy} connections",
     }

@@ -283,7 +283,8 @@ mod tests {
         let report = Report { busy_flows: 2, word: Some(word.to_word().expect("a word")), ..Report::default() };
         let peers = Neighbourhood::new(vec![Peer { id: PeerId(255), report, heard_at: at(1) }]);
         let receive_rtt = Some(Span::from_millis(20));
-        let flow = FlowObservation { srtt: Some(Span::from_nanos(1_234_567)), receive_rtt, ..seen(&[7])[0] };
+        let srtt = Some(Span::from_nanos(1_234_567));
+        let flow = FlowObservation { srtt, receive_rtt, left_alone: true, ..seen(&[7])[0] };
         let line = schema::Line::Observation(schema::Observation::new(
             3,
             &Observation { now: at(2), flows: &[flow], peers: &peers },
@@ -293,7 +294,8 @@ mod tests {
             r#""min_rtt_ns":null,"newest_rtt_ns":null,"cwnd_segments":0,"in_flight_segments":0,"acked_bytes":0,"#,
             r#""mss_bytes":0,"busy":true,"#,
             r#""backlogged":false,"received_bytes":0,"receive_rtt_ns":20000000,"min_receive_rtt_ns":null,"#,
-            r#""receiving":false}],"peers":{"terminals":2,"hosts":1,"busy_flows":2,"authenticated":false,"reports":["#,
+            r#""receiving":false,"left_alone":true}],"peers":{"terminals":2,"hosts":1,"busy_flows":2,"#,
+            r#""authenticated":false,"reports":["#,
             r#"{"id":"00000000000000ff","heard_at_ns":500000000,"busy_flows":2,"waiting":false,"srtt_ns":null,"#,
             r#""min_rtt_ns":null,"controlling":false,"congested":false,"word":{"kind":9,"#,
             r#""hex":"000102030405060708090a0b0c0d0eff"}}]}}"#,

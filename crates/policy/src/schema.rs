@@ -90,6 +90,10 @@ pub struct Flow {
     /// At least two full segments arrived within a tick, no longer ago than a second or two RTTs.
     #[serde(default)]
     pub receiving: bool,
+    /// It is left alone, by the agent's configuration or because TCP takes no limits of ours: what is decided for it has
+    /// no effect, so a limit of the host is not split over it. Never in the simulator.
+    #[serde(default)]
+    pub left_alone: bool,
 }
 
 /// The other hosts behind the same access point.
@@ -285,7 +289,7 @@ impl From<&FlowObservation> for Flow {
             receive_rtt,
             min_receive_rtt,
             receiving,
-            left_alone: _, // a program sees what a host has; what it decides about these has no effect
+            left_alone,
         } = flow;
         Self {
             id,
@@ -302,6 +306,7 @@ impl From<&FlowObservation> for Flow {
             receive_rtt_ns: receive_rtt.map(Span::as_nanos),
             min_receive_rtt_ns: min_receive_rtt.map(Span::as_nanos),
             receiving,
+            left_alone,
         }
     }
 }
