@@ -7,6 +7,7 @@ use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
 use common::{Host, Running, SharedFake, fake, root, sample, two_hosts, wait_for};
 use lasthop_agent::status::Status;
 use lasthop_agent::{Config, Mode};
+use lasthop_peers::Reject;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
@@ -531,6 +532,23 @@ fn the_dashboard_is_what_its_list_makes_and_each_alert_is_raised_by_its_cause_al
     assert!(alerts.len() >= 10, "{alerts:?}");
     let untried: Vec<_> = alerts.iter().filter(|alert| !cases.contains(&format!("alertname=\"{alert}\""))).collect();
     assert!(untried.is_empty(), "{untried:?}");
+}
+
+#[test]
+fn every_cause_of_a_rejection_that_is_a_fault_raises_the_alert_and_no_other_does() {
+    let rules = fs::read_to_string(in_repository("packaging/grafana/alerts.yml")).expect("readable");
+    let others = rules.split("lasthop_rejected_beacons_total{cause!~\"").nth(1).and_then(|rest| rest.split('"').next());
+    let others: BTreeSet<_> = others.expect("the alert LasthopPeersRejected").split('|').collect();
+    let ordinary: BTreeSet<_> =
+        Reject::ALL.iter().filter(|cause| !cause.is_fault()).map(|cause| cause.as_str()).collect();
+    assert_eq!(others, ordinary);
+    let labels: BTreeSet<_> = Reject::ALL.map(Reject::as_str).into();
+    assert_eq!(labels.len(), Reject::ALL.len());
+    let page = fs::read_to_string(in_repository("docs/models/beacon.md")).expect("readable");
+    let table = page.split("| cause | when |").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("a table");
+    let told: BTreeSet<_> = table.lines().filter_map(|line| line.split('|').nth(1)).collect();
+    let told: BTreeSet<_> = told.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert_eq!(told, labels, "the table of docs/models/beacon.md");
 }
 
 fn in_repository(path: &str) -> String {

@@ -342,6 +342,34 @@ impl Rejections {
 }
 
 impl Reject {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::TotalRate,
+        Self::Length,
+        Self::Magic,
+        Self::Version,
+        Self::Group,
+        Self::Unauthenticated,
+        Self::NoKey,
+        Self::Tag,
+        Self::Stale,
+        Self::Replay,
+        Self::PeerRate,
+        Self::Waited,
+        Self::Identities,
+        Self::Address,
+    ];
+
+    /// Whether a person has to look: an agent that should be heard is not, or somebody pretends to be one or floods.
+    /// Not so what belongs to another program or access point, or came while this host slept.
+    pub const fn is_fault(self) -> bool {
+        match self {
+            Self::Length | Self::Magic | Self::Group | Self::Waited => false,
+            Self::Version | Self::Unauthenticated | Self::NoKey | Self::Tag | Self::Stale | Self::Replay => true,
+            Self::TotalRate | Self::PeerRate | Self::Identities | Self::Address => true,
+        }
+    }
+
     /// A short name for logs and counters.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -21,6 +21,14 @@ fn at(milliseconds: u64) -> Time {
 }
 
 #[test]
+fn all_causes_are_in_the_list_of_them() {
+    for (place, cause) in Reject::ALL.into_iter().enumerate() {
+        assert_eq!(cause as usize, place, "{cause}");
+    }
+    assert_eq!(Reject::ALL.last(), Some(&Reject::Address), "the last one");
+}
+
+#[test]
 fn the_number_of_terminals_counts_this_host_and_busy_peers() {
     let mut table = PeerTable::new(Limits::default());
     assert_eq!(table.neighbourhood(at(0)).terminals(), 1);
