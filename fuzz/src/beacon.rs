@@ -104,7 +104,7 @@ impl Host {
         if self.table.on_datagram(now).is_ok() {
             let _counted = match self.receiver.on_datagram(wall_ns, datagram) {
                 Ok(beacon) => {
-                    assert_eq!(beacon.group, self.receiver.group());
+                    assert!(self.receiver.groups().contains(&beacon.group));
                     assert_eq!(beacon.encode(self.receiver.key()), datagram, "what is heard is what was said");
                     let from = Ipv4Addr::from_bits(beacon.sender.0 as u32 % IDENTITIES as u32);
                     self.table.on_report(now, from.into(), beacon.sender, beacon.interval, beacon.report)
@@ -194,7 +194,7 @@ pub(crate) fn run(events: Vec<Event<'_>>) {
             Event::Move(elsewhere) => {
                 let label = if elsewhere { Label::Name("elsewhere".to_owned()) } else { Label::Link };
                 for host in &mut hosts {
-                    host.receiver.set_group(label.id());
+                    host.receiver.set_groups([label.id(); 2]);
                     host.table.forget_all();
                     assert!(host.table.neighbourhood(now).peers().is_empty());
                 }

@@ -9,7 +9,7 @@ use crate::record::Beacons;
 use crate::sockets::Sockets;
 use lasthop_peers::beacon::{Beacon, GroupKey, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
-use lasthop_peers::group::Label;
+use lasthop_peers::group::{Label, Labels};
 use lasthop_peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
 use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
@@ -42,7 +42,7 @@ pub(crate) struct Hearing {
     sockets: Sockets,
     ear: Ear,
     /// The access point; `None`: unknown as yet.
-    label: Option<Label>,
+    labels: Option<Labels>,
     cadence: Cadence,
     base_interval: Span,
     /// Nothing is sent.
@@ -85,7 +85,7 @@ impl Hearing {
         Ok(Self {
             sockets: Sockets::new(config),
             ear: Ear::new(key, limits),
-            label: None,
+            labels: None,
             cadence: Cadence::new(base_interval, clock::monotonic(), rand::random()),
             base_interval,
             is_silent: false,
@@ -111,14 +111,24 @@ impl Hearing {
     }
 
     /// The access point, if known.
-    pub(crate) const fn label(&self) -> Option<&Label> {
-        self.label.as_ref()
+    pub(crate) fn label(&self) -> Option<&Label> {
+        self.labels.as_ref().map(Labels::shown)
+    }
+
+    /// The access point, by its labels for both address families, if known.
+    pub(crate) const fn labels(&self) -> Option<&Labels> {
+        self.labels.as_ref()
+    }
+
+    /// The same access point is known by these labels now.
+    pub(crate) fn call(&mut self, labels: Labels) {
+        self.ear.receiver.set_groups(labels.ids());
+        self.labels = Some(labels);
     }
 
     /// Switches to the group behind this access point. It forgets the old peers and announces itself as a new host.
-    pub(crate) fn join(&mut self, now: Time, label: Label) {
-        self.ear.receiver.set_group(label.id());
-        self.label = Some(label);
+    pub(crate) fn join(&mut self, now: Time, labels: Labels) {
+        self.call(labels);
         self.sender = PeerId(rand::random());
         self.begin_anew(now);
     }
@@ -156,9 +166,9 @@ impl Hearing {
         }
         let Some(Due { interval }) = self.cadence.poll(now, others, datagrams, &report, rand::random()) else { return };
         let Self { sockets, ear, sender, last_timestamp_ns, .. } = self;
-        let (sent, unsent) = sockets.send(now, || {
+        let (sent, unsent) = sockets.send(now, |is_ipv6| {
             let timestamp_ns = next_timestamp(clock::wall_ns(), sender, last_timestamp_ns);
-            let group = ear.receiver.group();
+            let group = ear.receiver.groups()[usize::from(is_ipv6)];
             Beacon { sender: *sender, timestamp_ns, group, interval, report }.encode(ear.receiver.key())
         });
         self.sent += sent;
@@ -236,8 +246,7 @@ impl Ear {
         }
         if let Err(cause) = self.hear(clocks, own, from.ip(), datagram) {
             debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
-            // Somebody on this network or this host can fix these.
-            if matches!(cause, Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version)
+            if cause.is_fault()
                 && let Some(more) = self.log_limit.may_say(now)
             {
                 warn!("the agent at {} is not heard: {cause}{more}", from.ip());

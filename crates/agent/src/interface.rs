@@ -21,8 +21,8 @@ pub struct Interface {
     pub has_ipv6_link_local: bool,
     /// Source addresses of this host's processes. Of the link-local ones, only this interface's.
     pub own_addresses: Vec<IpAddr>,
-    /// The next hop of its default route, IPv4's before IPv6's; `None`: no default route, or no next hop.
-    pub gateway: Option<IpAddr>,
+    /// The next hops of its default routes, IPv4's and IPv6's; `None`: no default route, or no next hop.
+    pub gateways: [Option<IpAddr>; 2],
 }
 
 /// A default route of a routing table.
@@ -52,12 +52,12 @@ impl Interface {
             broadcast: None,
             has_ipv6_link_local: false,
             own_addresses: Vec::new(),
-            gateway: None,
+            gateways: [None; 2],
         };
-        let routes = default_routes()
-            .into_iter()
-            .map(|routes| routes.into_iter().filter(|route| route.interface == interface.name).collect());
-        interface.gateway = lowest_metric(routes).and_then(|route| route.gateway);
+        interface.gateways = default_routes().map(|routes| {
+            let own = routes.into_iter().filter(|route| route.interface == interface.name);
+            lowest_metric([own.collect()]).and_then(|route| route.gateway)
+        });
         let Ok(addresses) = getifaddrs() else { return Some(interface) };
         for entry in addresses {
             let is_this = entry.interface_name == interface.name;

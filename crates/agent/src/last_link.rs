@@ -9,7 +9,7 @@ use crate::medium;
 use crate::record::{LinkReported, LinkTotals, ReportCause};
 use crate::wifi::{Radio, WifiLink};
 use lasthop_lastlink::{Estimator, FlowSight, Medium, Said, Settings, Sight};
-use lasthop_peers::group::Label;
+use lasthop_peers::group::{Label, Labels};
 use lasthop_units::{Probability, Rate, Span, Time};
 use std::fmt;
 use tracing::{info, warn};
@@ -351,7 +351,7 @@ pub fn describe_last_link(interface: &Interface, wifi: Option<&WifiLink>) -> Str
 pub fn describe_reports(config: &Config, interface: &Interface, wifi: Option<&WifiLink>) -> String {
     let radio = wifi.map_or(Radio::None, |link| Radio::Associated(link.clone()));
     let here = group(interface, &radio, config.beacon.group.as_deref());
-    reports(&config.last_link, here.as_ref())
+    reports(&config.last_link, here.as_ref().map(Labels::shown))
 }
 
 fn reports(config: &LastLinkConfig, here: Option<&Label>) -> String {
@@ -436,7 +436,7 @@ mod tests {
                 broadcast: None,
                 has_ipv6_link_local: false,
                 own_addresses: Vec::new(),
-                gateway: None,
+                gateways: [None; 2],
             };
             let (radio, label) = (radio(&self.link), self.label.as_ref());
             let refreshed = self.last_link.on_refresh(self.now, Some(&interface), &radio, label);

@@ -92,7 +92,7 @@ mod tests {
             broadcast: None,
             has_ipv6_link_local: false,
             own_addresses: Vec::new(),
-            gateway: None,
+            gateways: [None; 2],
         }
     }
 

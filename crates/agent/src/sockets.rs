@@ -125,12 +125,13 @@ impl Sockets {
         }
     }
 
-    /// Sends the datagram from `datagram` over each address family. Returns how many were sent and how many failed.
-    pub(crate) fn send(&mut self, now: Time, mut datagram: impl FnMut() -> Vec<u8>) -> (u64, u64) {
+    /// Sends the datagram from `datagram`, which is told whether it goes over IPv6, over each address family. Returns how
+    /// many were sent and how many failed.
+    pub(crate) fn send(&mut self, now: Time, mut datagram: impl FnMut(bool) -> Vec<u8>) -> (u64, u64) {
         let (mut sent, mut unsent) = (0, 0);
         for family in &mut self.families {
             let Some(open) = &family.open else { continue };
-            match open.socket.send_to(&datagram(), open.destination) {
+            match open.socket.send_to(&datagram(open.destination.is_ipv6()), open.destination) {
                 Ok(_) => sent += 1,
                 Err(error) => {
                     unsent += 1;

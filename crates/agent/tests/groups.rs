@@ -49,6 +49,59 @@ fn hosts_behind_other_access_points_are_heard_and_not_counted() {
 }
 
 #[test]
+fn hosts_with_ipv6_alone_and_with_ipv4_alone_are_peers_of_one_with_both() {
+    if !root() {
+        return;
+    }
+    // A switch, and behind it a router that is 10.77.0.254 and fe80::fe.
+    let switch = Host::new();
+    switch.ip("link add switch type bridge");
+    switch.ip("link set switch up");
+    let host = |number: usize, families: &[&str]| {
+        let host = Host::new();
+        let peer = format!("peer name last netns {}", host.namespace());
+        switch.ip(&format!("link add port{number} master switch up type veth {peer}"));
+        host.ip("link set lo up");
+        if !families.contains(&"ipv6") {
+            host.ip("link set last addrgenmode none");
+        }
+        host.ip("link set last up");
+        if families.contains(&"ipv4") {
+            host.ip(&format!("address add 10.77.0.{number}/24 broadcast + dev last"));
+            host.ip("route add default via 10.77.0.254");
+        }
+        if families.contains(&"ipv6") {
+            host.ip("-6 route add default via fe80::fe dev last");
+        }
+        host
+    };
+    let hosts = [host(1, &["ipv4", "ipv6"]), host(2, &["ipv6"]), host(3, &["ipv4"]), host(4, &["ipv4", "ipv6"])];
+    let agents = hosts.each_ref().map(|host| {
+        let mut config = with(None);
+        config.beacon.ipv6 = true;
+        Running::start_on(host, config, busy())
+    });
+    // Each of one family alone hears the two with both, and those hear all.
+    for (agent, count) in agents.iter().zip([3, 2, 2, 3]) {
+        agent.wait_for_tick("its peers", peers(count));
+    }
+    let groups = ["gateway 10.77.0.254", "gateway fe80::fe", "gateway 10.77.0.254", "gateway 10.77.0.254"];
+    for (agent, group) in agents.iter().zip(groups) {
+        assert_eq!(agent.status().access_point.as_deref(), Some(group));
+    }
+    // The router is known by another address more, or no more: nobody has moved.
+    hosts[1].ip("address add 10.77.0.2/24 broadcast + dev last");
+    hosts[1].ip("route add default via 10.77.0.254");
+    agents[1].wait_for_tick("all peers", peers(3));
+    let rejected = agents[0].wait_for_tick("a tick", |_| true).beacons.rejected;
+    hosts[0].ip("-6 route del default via fe80::fe dev last");
+    agents[0].wait_for_tick("an address that it does not know any more", |tick| tick.beacons.rejected > rejected);
+    for agent in agents {
+        assert_eq!(agent.stop().0.expect("a clean stop").roamed, 0);
+    }
+}
+
+#[test]
 fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connections() {
     if !root() {
         return;

@@ -183,6 +183,7 @@ struct Links {
     release: Option<Link>,
     state_changes: Option<Link>,
     leaving_packets: Option<Link>,
+    #[expect(dead_code, reason = "it unregisters as it is dropped")]
     control: Option<Link>,
 }
 

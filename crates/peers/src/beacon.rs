@@ -18,7 +18,7 @@
 //! | 44 | 16 | word | what the policy tells others of its kind ([`Word`]); not without a kind |
 //! | 44 or 60 | 16 | tag | with a group key: HMAC-SHA-256 of all before it, its first 16 bytes |
 //!
-//! Only beacons of the receiver's own group are heard: several access points on one network do not mix.
+//! Only beacons of the receiver's own access point are heard: several access points on one network do not mix.
 //!
 //! With a group key three more things are checked:
 //!
@@ -90,7 +90,7 @@ pub struct KeyError {
 /// Decodes the beacons of its group. With a group key it hears none twice.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    group: GroupId,
+    groups: [GroupId; 2],
     key: Option<GroupKey>,
     last_timestamps: BTreeMap<PeerId, u64>,
 }
@@ -208,7 +208,7 @@ impl Receiver {
 
     /// Hears the hosts of the group that have this key; without a key, those that send without one.
     pub const fn new(group: GroupId, key: Option<GroupKey>) -> Self {
-        Self { group, key, last_timestamps: BTreeMap::new() }
+        Self { groups: [group; 2], key, last_timestamps: BTreeMap::new() }
     }
 
     /// The group key.
@@ -216,14 +216,14 @@ impl Receiver {
         self.key.as_ref()
     }
 
-    /// The group whose beacons are heard.
-    pub const fn group(&self) -> GroupId {
-        self.group
+    /// The groups whose beacons are heard: one access point's, by its addresses of IPv4 and IPv6.
+    pub const fn groups(&self) -> [GroupId; 2] {
+        self.groups
     }
 
-    /// Hears another group from now on. Recordings of beacons that were heard before are not heard there either.
-    pub const fn set_group(&mut self, group: GroupId) {
-        self.group = group;
+    /// Hears other groups from now on. Recordings of beacons that were heard before are not heard there either.
+    pub const fn set_groups(&mut self, groups: [GroupId; 2]) {
+        self.groups = groups;
     }
 
     /// Takes a datagram that arrived at `wall_now_ns` (wall clock, ns since 1970-01-01 UTC).
@@ -236,7 +236,7 @@ impl Receiver {
             self.check_age(wall_now_ns, &beacon)?;
         }
         // After the check of its age, so that a beacon heard in another group cannot be replayed in this one.
-        if beacon.group == self.group { Ok(beacon) } else { Err(Reject::Group) }
+        if self.groups.contains(&beacon.group) { Ok(beacon) } else { Err(Reject::Group) }
     }
 
     fn check_age(&mut self, wall_now_ns: u64, beacon: &Beacon) -> Result<(), Reject> {
@@ -502,7 +502,7 @@ mod tests {
             let at_2 = Beacon { group: GroupId(2), ..beacon(1, NOW_NS + 1) }.encode(key.as_ref());
             assert!(receiver.on_datagram(NOW_NS, &at_1).is_ok());
             assert_eq!(receiver.on_datagram(NOW_NS, &at_2), Err(Reject::Group));
-            receiver.set_group(GroupId(2));
+            receiver.set_groups([GroupId(2); 2]);
             // With a key the beacon was checked before, though rejected: by now it is a recording.
             let expected = if key.is_some() { Err(Reject::Replay) } else { Ok(GroupId(2)) };
             assert_eq!(receiver.on_datagram(NOW_NS, &at_2).map(|beacon| beacon.group), expected);

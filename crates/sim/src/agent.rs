@@ -144,7 +144,7 @@ impl Agent {
             sender: self.sender,
             // Simulated wall clocks start at 1, because a sender's timestamps must rise from 0.
             timestamp_ns: now.as_nanos() + 1,
-            group: self.receiver.group(),
+            group: Label::Link.id(),
             interval,
             report: self.report,
         };

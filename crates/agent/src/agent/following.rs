@@ -60,14 +60,20 @@ impl Agent<'_> {
         {
             warn!("what the interface says of its access point is old: {}{more}", error.in_a_line());
         }
-        let Some(label) = group(&self.interface, self.wifi.radio(), self.config.beacon.group.as_deref()) else {
+        let Some(labels) = group(&self.interface, self.wifi.radio(), self.config.beacon.group.as_deref()) else {
             return;
         };
-        if self.hearing.label() == Some(&label) {
+        let moved = self.hearing.labels().is_some();
+        if let Some(before) = self.hearing.labels()
+            && before.are_of_the_same_place(&labels)
+        {
+            if *before != labels {
+                self.hearing.call(labels);
+            }
             return;
         }
-        let moved = self.hearing.label().is_some();
-        self.hearing.join(now, label.clone());
+        let label = labels.shown().clone();
+        self.hearing.join(now, labels);
         if moved {
             // RTTs and peers belong to the old place. The connections stay.
             info!("behind another access point now: {label}");
