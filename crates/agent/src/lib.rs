@@ -99,6 +99,7 @@ mod wifi;
 pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, Mode, RuleConfig};
 pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
+pub use gain::Gain;
 pub use interface::Interface;
 pub use last_link::{describe_last_link, describe_reports};
 pub use lasthop_lastlink::Modulation;

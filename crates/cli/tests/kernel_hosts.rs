@@ -3,6 +3,8 @@
 mod common;
 
 use common::{can_run, lasthop, on_kernel_hosts, result, say, skip, undisturbed, valid_run};
+use lasthop_agent::Gain;
+use lasthop_agent::record::{Event, Tick};
 use lasthop_scenario::{InvalidKind, ResultFile as _, RunResult};
 use lasthop_study::{StudyResult, Verdict};
 use std::collections::BTreeSet;
@@ -565,4 +567,75 @@ fn todays_stack_keeps_its_own_queue_short_and_the_old_one_fills_it() {
     };
     let (Some(old), Some(modern)) = (rtt("2012"), rtt("modern")) else { return };
     assert!(modern < 0.5 * old, "{modern} ms today, {old} ms in 2012");
+}
+
+/// A host, or all together, at the end of its agent's record: what is shown of it, and what it has by bytes acknowledged.
+#[derive(Debug)]
+struct Gains {
+    shown: Gain,
+    /// Bytes acknowledged in the last seconds before limits began, and in the last seconds.
+    free_bytes: u64,
+    bytes: u64,
+}
+
+fn gains(record: &Path) -> Gains {
+    /// The means of a gain forget within this.
+    const SECONDS: u64 = 8;
+    let text = fs::read_to_string(record).expect("a record");
+    let events = text.lines().map(|line| serde_json::from_str(line).expect("an event"));
+    let ticks: Vec<Tick> =
+        events.filter_map(|event| if let Event::Tick(tick) = event { Some(tick) } else { None }).collect();
+    let limited = ticks.iter().position(|tick| tick.flows.iter().any(|flow| flow.enabled)).expect("control begins");
+    let acked = |tick: &Tick| tick.flows.iter().map(|flow| flow.acked_bytes).sum::<u64>();
+    let until = |end: &Tick| {
+        let begin = ticks.iter().rfind(|tick| tick.t_ns + SECONDS * 1_000_000_000 <= end.t_ns).expect("a run of 25 s");
+        acked(end) - acked(begin)
+    };
+    let last = ticks.last().expect("ticks");
+    let state = last.policy_state.clone().expect("the policy's state, in mode control");
+    Gains { shown: state.gain, free_bytes: until(&ticks[limited]), bytes: until(last) }
+}
+
+/// Point 2 of issue 37, and what devices.md says of five hosts under good control: a loss of 78 % was shown.
+#[test]
+fn of_five_agents_behind_an_access_point_none_shows_a_loss_above_what_it_has_and_round_trips_are_seen_to_fall() {
+    if !can_run() {
+        return;
+    }
+    let hosts = undisturbed(|| {
+        let records = tempfile::tempdir().expect("a folder");
+        let path = records.path().display().to_string();
+        let sets = ["count=5", "policy=\"lasthop\"", "era=\"modern\""].map(|set| format!("hosts.0.{set}"));
+        let sets = sets.into_iter().chain(["path.rtt_ms=20", "duration_s=25", "warmup_s=15"].map(str::to_owned));
+        let sets: Vec<_> = sets.flat_map(|set| ["--set".to_owned(), set]).collect();
+        let mut run = on_kernel_hosts(&["run", "ten-uploads", "--json", "--records", &path]);
+        let run = result(&run.args(sets).output().expect("the command starts"));
+        assert!(run.valid || run.is_only_late(), "{:?}", run.invalid_reasons);
+        if !run.valid {
+            return Err(run.invalid_reasons);
+        }
+        let files = fs::read_dir(records.path()).expect("the folder").map(|file| file.expect("a file").path());
+        Ok(files.map(|file| gains(&file)).collect::<Vec<_>>())
+    });
+    let Some(hosts) = hosts else { return };
+    assert_eq!(hosts.len(), 5);
+    let sum = |of: fn(&Gains) -> u64| hosts.iter().map(of).sum::<u64>() as f64;
+    let of_all = sum(|host| host.bytes) / sum(|host| host.free_bytes);
+    for host in &hosts {
+        let of_host = host.bytes as f64 / host.free_bytes as f64;
+        // The means weigh by age, and limits begin on each host at another time.
+        let Gain { gain_ratio, group_gain_ratio, gain_unknown, .. } = &host.shown;
+        assert_eq!(gain_ratio.is_none(), gain_unknown.is_some(), "{host:?}");
+        assert!(gain_ratio.is_none_or(|shown| shown > 0.8 * of_host), "{of_host}: {host:?}");
+        assert!(
+            group_gain_ratio.is_none_or(|shown| (0.9 * of_all..1.1 * of_all).contains(&shown)),
+            "{of_all}: {host:?}"
+        );
+    }
+    let told: Vec<_> = hosts.iter().filter(|host| host.shown.gain_ratio.is_some()).collect();
+    assert!(told.len() >= 3, "{hosts:?}");
+    for Gains { shown: Gain { round_trip_ms, free_round_trip_ms, .. }, .. } in told {
+        let (now, free) = (round_trip_ms.expect("known"), free_round_trip_ms.expect("known"));
+        assert!(now < free / 2.0, "{now} ms now, {free} ms while free");
+    }
 }

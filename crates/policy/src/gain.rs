@@ -5,12 +5,14 @@
 //! 2. *Now* is the same under limits. Both are means that forget within [`AGE`].
 //! 3. A gain is now over free: this host's over this host's, the group's over the group's.
 //! 4. No gain is told where something else has changed as well: [`Incomparable`].
+//! 5. While free, beacons wait in the queue and are lost. A peer that is not heard then counts as it was heard last, for
+//!    [`AGE`]; under limits, one that is not heard has gone.
 //!
 //! *What it leaves out*: changes of the radio. What is known of free times may be hours old.
 
-use std::fmt;
-
 use lasthop_units::{Rate, Span};
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// What a mean keeps of the past falls to 1/e within this.
 const AGE: Span = Span::from_secs(8);
@@ -66,19 +68,32 @@ impl Gain {
 
 /// Who sends: compared, these are to be the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Senders {
+struct Senders {
     /// The peers with bulk connections, in the order of their identities.
-    pub(crate) peers: Vec<u64>,
+    peers: Vec<u64>,
     /// This host's bulk connections.
-    pub(crate) connections: u32,
+    connections: u32,
+}
+
+/// What a peer says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Heard {
+    /// It has bulk connections.
+    pub(crate) bulk: bool,
+    pub(crate) delivered: Rate,
 }
 
 /// A host at a tick.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) elapsed: Span,
-    pub(crate) got: Got,
-    pub(crate) senders: Senders,
+    /// Payload that this host sends and receives, and the round trip of its bulk connections.
+    pub(crate) delivered: Rate,
+    pub(crate) round_trip: Option<Span>,
+    /// This host's bulk connections.
+    pub(crate) connections: u32,
+    /// The peers that are heard, with their identities.
+    pub(crate) peers: Vec<(u64, Heard)>,
     /// Limits hold.
     pub(crate) is_bound: bool,
     /// A queue stands that no limits keep short. It makes free times comparable: without one, a host gets what it wants.
@@ -89,6 +104,8 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comparison {
     is_bound: bool,
+    /// The peers, and for how long each has not been heard.
+    peers: BTreeMap<u64, (Heard, Span)>,
     senders: Senders,
     now: Mean,
     /// The part of `now` from which on a queue has stood without limits.
@@ -134,7 +151,16 @@ impl Mean {
 
 impl Comparison {
     pub(crate) fn on_tick(&mut self, seen: Seen) {
-        let Seen { elapsed, got, senders, is_bound, is_congested } = seen;
+        let Seen { elapsed, delivered, round_trip, connections, peers, is_bound, is_congested } = seen;
+        self.peers.retain(|_, (_, silent)| {
+            *silent += elapsed;
+            !is_bound && *silent <= AGE
+        });
+        self.peers.extend(peers.into_iter().map(|(id, heard)| (id, (heard, Span::ZERO))));
+        let group = self.peers.values().map(|(heard, _)| heard.delivered).sum::<Rate>() + delivered;
+        let got = Got { host: delivered, group, round_trip };
+        let bulk = self.peers.iter().filter(|(_, (heard, _))| heard.bulk);
+        let senders = Senders { peers: bulk.map(|(id, _)| *id).collect(), connections };
         match (self.is_bound, is_bound) {
             (false, true) => self.free = self.queued.told().map(|got| (got, std::mem::take(&mut self.senders))),
             (true, false) => self.free = None,
@@ -189,12 +215,24 @@ mod tests {
         Got { host, group, round_trip: Some(Span::from_millis(round_trip_ms)) }
     }
 
-    /// So long the same.
+    /// A tick of half a second: so long the same. `silent`: the peers that are not heard of those that send.
+    fn seen(got: Got, peers: &[u64], silent: &[u64], is_bound: bool) -> Seen {
+        let each = Rate::from_mbps((got.group.as_mbps() - got.host.as_mbps()) / peers.len().max(1) as f64);
+        let heard = peers.iter().filter(|id| !silent.contains(id));
+        Seen {
+            elapsed: Span::from_millis(500),
+            delivered: got.host,
+            round_trip: got.round_trip,
+            connections: 1,
+            peers: heard.map(|id| (*id, Heard { bulk: true, delivered: each })).collect(),
+            is_bound,
+            is_congested: !is_bound,
+        }
+    }
+
     fn lasts(comparison: &mut Comparison, seconds: u64, got: Got, peers: &[u64], is_bound: bool) {
         for _ in 0..2 * seconds {
-            let senders = Senders { peers: peers.to_vec(), connections: 1 };
-            let elapsed = Span::from_millis(500);
-            comparison.on_tick(Seen { elapsed, got, senders, is_bound, is_congested: !is_bound });
+            comparison.on_tick(seen(got, peers, &[], is_bound));
         }
     }
 
@@ -234,13 +272,40 @@ mod tests {
         assert_eq!(why(9, bound, &[2], true), Some(Incomparable::NeverFree)); // two seconds are too few
     }
 
+    /// As five kernel hosts saw each other before limits began: 4 s without some beacon are nothing special.
+    #[test]
+    fn a_peer_whose_beacons_are_lost_in_the_queue_counts_as_it_was_heard_last() {
+        let (free, bound) = (got(4.0, 24.0, 180), got(4.0, 24.0, 30));
+        let peers = [2, 3, 4, 5];
+        let mut comparison = Comparison::default();
+        lasts(&mut comparison, 2, free, &peers, false);
+        for silent in [2, 3] {
+            for _ in 0..8 {
+                comparison.on_tick(seen(free, &peers, &[silent], false));
+            }
+        }
+        lasts(&mut comparison, 4, bound, &peers, true);
+        assert_eq!(comparison.gain().ratios(), Some([1.0, 1.0]));
+        // Under limits one that is not heard has gone.
+        comparison.on_tick(seen(bound, &peers, &[5], true));
+        assert_eq!(comparison.gain().incomparable, Some(Incomparable::HostsChanged));
+        // One that has not been heard for longer than the means remember has gone too.
+        let mut comparison = Comparison::default();
+        lasts(&mut comparison, 4, free, &peers, false);
+        for _ in 0..17 {
+            comparison.on_tick(seen(free, &peers, &[5], false));
+        }
+        lasts(&mut comparison, 4, bound, &[2, 3, 4], true);
+        assert_eq!(comparison.gain().incomparable, Some(Incomparable::NeverFree));
+    }
+
     #[test]
     fn a_time_without_a_queue_is_no_free_time() {
         let mut comparison = Comparison::default();
         let mut tick = |is_bound, is_congested| {
-            let senders = Senders { peers: Vec::new(), connections: 1 };
-            let seen = Seen { elapsed: Span::from_secs(1), got: got(1.0, 1.0, 9), senders, is_bound, is_congested };
-            comparison.on_tick(seen);
+            for _ in 0..2 {
+                comparison.on_tick(Seen { is_congested, ..seen(got(1.0, 1.0, 9), &[], &[], is_bound) });
+            }
             comparison.gain()
         };
         for _ in 0..9 {
@@ -259,10 +324,7 @@ mod tests {
         let mut comparison = Comparison::default();
         lasts(&mut comparison, 9, got(1.0, 1.0, 9), &[], false);
         lasts(&mut comparison, 9, got(1.0, 1.0, 9), &[], true);
-        let senders = Senders { peers: Vec::new(), connections: 2 };
-        let seen =
-            Seen { elapsed: Span::from_secs(9), got: got(1.0, 1.0, 9), senders, is_bound: true, is_congested: false };
-        comparison.on_tick(seen);
+        comparison.on_tick(Seen { connections: 2, ..seen(got(1.0, 1.0, 9), &[], &[], true) });
         assert_eq!(comparison.gain().incomparable, Some(Incomparable::ConnectionsChanged));
     }
 }

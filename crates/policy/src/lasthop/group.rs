@@ -2,6 +2,7 @@
 
 use super::own::{Host, RECENT, kept};
 use super::told::{Proposal, Told};
+use crate::gain::Heard;
 use lasthop_peers::Neighbourhood;
 use lasthop_units::{Rate, Span};
 
@@ -34,8 +35,8 @@ pub(super) struct Group {
     pub(super) frees: Vec<Rate>,
     /// What each peer with bulk connections proposes; `None`: nothing.
     pub(super) proposals: Vec<Option<Proposal>>,
-    /// The identities of those peers.
-    pub(super) senders: Vec<u64>,
+    /// What each peer gets, with its identity.
+    pub(super) heard: Vec<(u64, Heard)>,
 }
 
 impl Group {
@@ -72,12 +73,11 @@ impl Group {
             news: bulk.iter().filter(is_news).map(|(told, _)| told.rate).collect(),
             frees: known(|told| told.free).collect(),
             proposals: bulk.iter().map(|(told, _)| told.proposal).collect(),
-            senders: peers
+            heard: peers
                 .peers()
                 .iter()
                 .zip(&told)
-                .filter(|(_, (told, _))| told.bulk)
-                .map(|(peer, _)| peer.id.0)
+                .map(|(peer, (told, _))| (peer.id.0, Heard { bulk: told.bulk, delivered: told.delivered }))
                 .collect(),
         }
     }

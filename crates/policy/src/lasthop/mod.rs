@@ -23,7 +23,7 @@ use super::{
     Ablation, Decision, Enabled, FlowDecision, FlowId, FlowObservation, Harm, Observation, Policy, PolicySettings,
     PolicyState, Reason, Trigger,
 };
-use crate::gain::{Comparison, Got, Seen, Senders};
+use crate::gain::{Comparison, Seen};
 use group::Group;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::Word;
@@ -92,11 +92,12 @@ impl Lasthop {
 
     /// `is_bound`: whether limits held until now.
     fn compare(&mut self, host: &Host, group: &Group, is_bound: bool) {
-        let round_trip = host.queue.map(|queue| host.base + queue);
         self.comparison.on_tick(Seen {
             elapsed: host.elapsed,
-            got: Got { host: host.delivered, group: group.total, round_trip },
-            senders: Senders { peers: group.senders.clone(), connections: host.bulk },
+            delivered: host.delivered,
+            round_trip: host.queue.map(|queue| host.base + queue),
+            connections: host.bulk,
+            peers: group.heard.clone(),
             is_bound,
             is_congested: self.law.sees_queue || !self.law.congested.is_zero(),
         });
