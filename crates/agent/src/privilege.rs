@@ -13,7 +13,7 @@
 use crate::config::Config;
 use crate::error::{Doing as _, Result};
 use crate::status::FOLDER;
-use lasthop_kernel::privilege::{Capabilities, keep_only};
+use lasthop_kernel::privilege::{self, CapabilitySet, keep_only};
 use lasthop_policy::PolicyName;
 use nix::unistd::geteuid;
 use std::fs;
@@ -21,16 +21,18 @@ use std::os::unix::fs::MetadataExt as _;
 
 /// Has the thread of the agent's loop keep what it needs.
 pub(crate) fn drop_the_rest(config: &Config) -> Result<()> {
-    let needs = Capabilities::BPF.and(Capabilities::RAW_SOCKETS);
+    let mut needs = privilege::BPF | CapabilitySet::NET_RAW;
     let is_root = geteuid().is_root();
-    let as_another = is_root && config.policy.policy == PolicyName::External;
-    let needs = if as_another { needs.and(Capabilities::OTHER_USERS) } else { needs };
-    let in_anothers_folder = is_root && fs::metadata(FOLDER).is_ok_and(|folder| folder.uid() != 0);
-    let needs = if in_anothers_folder { needs.and(Capabilities::FILES) } else { needs };
+    if is_root && config.policy.policy == PolicyName::External {
+        needs |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
+    }
+    if is_root && fs::metadata(FOLDER).is_ok_and(|folder| folder.uid() != 0) {
+        needs |= CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE;
+    }
     keep_only(needs).doing("cannot give up the rights that the agent does not need")
 }
 
 /// Has a thread that needs only what is open already, or everybody may open, keep none. Failing that it goes on.
 pub(crate) fn keep_none() {
-    let _ = keep_only(Capabilities::NONE);
+    let _ = keep_only(CapabilitySet::empty());
 }

@@ -26,7 +26,7 @@ mod view;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
-use lasthop_kernel::privilege::{Capabilities, keep_only};
+use lasthop_kernel::privilege::{CapabilitySet, keep_only};
 pub(crate) use lasthop_version::build;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -224,7 +224,7 @@ fn listen_to_signals(stop: &Arc<AtomicBool>, hangup: &Arc<AtomicBool>) -> anyhow
             flag::register(SIGHUP, Arc::clone(hangup))?;
         }
         let end_if_impatient = move || {
-            let _ = keep_only(Capabilities::NONE);
+            let _ = keep_only(CapabilitySet::empty());
             let mut first = None;
             for signal in signals.forever() {
                 if first.get_or_insert_with(Instant::now).elapsed() >= GRACE {

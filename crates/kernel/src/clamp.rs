@@ -15,7 +15,7 @@ use crate::error::{CGROUP_PROGRAMS_MAX, Error};
 use crate::layout::{self, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, FORMER, UNCLAMP};
-use crate::privilege::{Capabilities, keep_only};
+use crate::privilege::{self, keep_only};
 use libbpf_rs::libbpf_sys::{self, bpf_map_info, bpf_prog_info};
 use nix::fcntl::OFlag;
 use nix::libc;
@@ -128,7 +128,7 @@ impl Watch {
         #[allow(unsafe_code)]
         unsafe {
             libc::prctl(libc::PR_SET_NAME, c"lasthop-guard".as_ptr());
-            let _ = keep_only(Capabilities::BPF);
+            let _ = keep_only(privilege::BPF);
             // Close all others: nobody should wait for this process to close a pipe or release an inherited lock.
             let mut from = 0;
             for descriptor in kept {

@@ -167,7 +167,7 @@ pub struct Kernel {
     object: Object,
 }
 
-/// The attachments. `None`: not used in this mode, or detached.
+/// The attachments, in the order in which they are detached. `None`: not used in this mode, or detached.
 #[derive(Default)]
 struct Links {
     new_sockets: Option<Link>,
@@ -637,17 +637,9 @@ impl Kernel {
         self.links.new_sockets = None;
         self.links.new_clamps = None;
         let done = self.walk(|links| links.release.as_ref());
-        // Unregister last: until here sockets could return to a registered control.
-        self.links.changes.clear();
-        let Links { sample, look_at_all, look_at_marked, unmark_told, adopt, release, .. } = &mut self.links;
-        for link in [sample, look_at_all, look_at_marked, unmark_told, adopt, release] {
-            *link = None;
-        }
-        let Links { state_changes, leaving_packets, control, .. } = &mut self.links;
-        for link in [state_changes, leaving_packets, control] {
-            *link = None;
-        }
-        if let (Err(_), Some(guard)) = (&done, self.links.guard.take()) {
+        // Unregisters last: until here sockets could return to a registered control.
+        let Links { guard, .. } = std::mem::take(&mut self.links);
+        if let (Err(_), Some(guard)) = (&done, guard) {
             guard.clean_up();
         }
         let done = done?;

@@ -415,11 +415,6 @@ impl Endpoint {
         self.failed || self.sender.has_failed()
     }
 
-    /// The other side's FIN and all data before it have arrived.
-    pub fn is_finished_reading(&self) -> bool {
-        self.receiver.is_finished()
-    }
-
     /// The state and counters of both halves.
     pub fn info(&self) -> Info {
         Info {
