@@ -39,13 +39,13 @@ test-cdg: setup ## Linux's own CDG beside cdg-linux through one bottleneck, unde
 results: $(if $(NAME)$(ALL),build) ## fill the tables of README.md and docs from docs/results/data (seconds); NAME=office runs its command again, ALL=1 every one (hours; as root also those on kernel hosts)
 	@LASTHOP=$(abspath $(LASTHOP)) scripts/results $(if $(ALL),--all,$(NAME))
 
-bench: build ## speed of the simulator, overhead in the kernel and of the agent: the figures of docs/results/costs.md (some minutes; root for the latter two)
+bench: build ## speed of the simulator, overhead in the kernel and of the agent, held against the limits of docs/results/costs.md (some minutes; root for the latter two)
 	$(CARGO) bench --locked --package lasthop-sim --bench speed
 	$(CARGO) bench --locked --package lasthop-network --bench carry
 	$(CARGO) bench --locked --package lasthop-kernel --bench overhead
 	$(CARGO) bench --locked --package lasthop-agent --bench footprint
 
-soak: build ## the agent for long: 24 h of its decisions in minutes, then two hours in network namespaces as root; fails if memory, descriptors, maps or the log grow (docs/results/soak.md)
+soak: build ## the agent for long: 24 h of its decisions in minutes, then two hours in network namespaces as root; fails if memory, descriptors, maps or the log grow (docs/results/costs.md)
 	@scripts/soak --out $(OUT)/soak
 
 fuzz: setup ## what strangers can send, 60 s each: forged beacons against the codec, the peer table and a policy; link reports against the codec and the law (FUZZ_SECONDS=60; needs g++)
