@@ -8,13 +8,13 @@
 
 use crate::change::{Changed, DirectionChange};
 use crate::config::{AccessConfig, Config, DirectionConfig, HostConfig, LossAt, PathConfig};
-use crate::host_path::{LaneWay, Lanes, RoundTrip};
+use crate::host_path::{Lanes, RoundTrip};
 use crate::link::{Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
-use crate::queue::QueueConfig;
+use crate::queue::{Queue as _, QueueConfig};
 use crate::random::{Streams, numbers};
 use crate::server::NewPace;
-use crate::statistics::{Observed, QueueId, Statistics};
+use crate::statistics::{Observed, QueueId, Statistics, Way};
 use crate::topology::Pace;
 use crate::turnaround::Turnarounds;
 use crate::watch::Log;
@@ -87,8 +87,8 @@ impl<P: Clone> AccessPoint<P> {
             let numbers = numbers(hosts.iter().map(|host| host.is_idle));
             let mut round_trips: Vec<_> = numbers.into_iter().zip(hosts).map(round_trip).collect();
             round_trips.push(RoundTrip::Constant(path.rtt));
-            up = up.with_lanes(Lanes::new(LaneWay::Up, round_trips.clone()));
-            down = down.with_lanes(Lanes::new(LaneWay::Down, round_trips));
+            up = up.with_lanes(Lanes::new(Way::Forth, round_trips.clone()));
+            down = down.with_lanes(Lanes::new(Way::Back, round_trips));
         }
         let turnarounds = match access {
             Access::Wifi(_) => Turnarounds::new(hosts, streams),

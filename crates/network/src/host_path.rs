@@ -11,6 +11,7 @@
 
 use crate::config::HostPath;
 use crate::packet::{Destination, NodeId, Packet};
+use crate::statistics::Way;
 use lasthop_units::{Span, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -20,22 +21,14 @@ use std::collections::BinaryHeap;
 /// One direction of the path, with a lane per host and one for broadcasts.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes<P> {
-    way: LaneWay,
+    /// It says which lane is a packet's, and which half of the round trip: forth the first one, rounded down.
+    way: Way,
     lanes: Vec<Lane>,
     /// Packets by time of arrival: time, number in the order of departure, place in `packets`.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
     packets: Vec<Option<Packet<P>>>,
     free: Vec<u32>,
     departed: u64,
-}
-
-/// The direction: it determines a packet's lane and its half of the round-trip time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LaneWay {
-    /// From hosts to the server: the first half, rounded down.
-    Up,
-    /// From the server to hosts: the rest.
-    Down,
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +83,7 @@ impl RoundTrip {
 
 impl<P> Lanes<P> {
     /// Lanes with these round-trip times: one per host, and a last one for the broadcasts.
-    pub(crate) fn new(way: LaneWay, round_trips: Vec<RoundTrip>) -> Self {
+    pub(crate) fn new(way: Way, round_trips: Vec<RoundTrip>) -> Self {
         let lane = |round_trip| Lane { round_trip, last_arrival: Time::ZERO };
         Self {
             way,
@@ -114,14 +107,14 @@ impl<P> Lanes<P> {
     /// Takes a packet with the end of its transmission at `sent`, past or future.
     pub(crate) fn push(&mut self, sent: Time, packet: Packet<P>) {
         let host = match (self.way, packet.to) {
-            (LaneWay::Up, _) => packet.from,
-            (LaneWay::Down, Destination::Node(to)) => to,
-            (LaneWay::Down, Destination::Broadcast) => NodeId(self.lanes.len() as u16 - 1),
+            (Way::Forth, _) => packet.from,
+            (Way::Back, Destination::Node(to)) => to,
+            (Way::Back, Destination::Broadcast) => NodeId(self.lanes.len() as u16 - 1),
         };
         let lane = &mut self.lanes[host.index()];
         let rtt = lane.round_trip.at(sent);
         let there = rtt / 2;
-        let delay = if self.way == LaneWay::Up { there } else { rtt - there };
+        let delay = if self.way == Way::Forth { there } else { rtt - there };
         let arrival = (sent + delay).max(lane.last_arrival);
         lane.last_arrival = arrival;
         let place = self.free.pop().unwrap_or_else(|| {
@@ -194,7 +187,7 @@ mod tests {
     #[test]
     fn places_of_packets_are_used_again() {
         let constant = vec![RoundTrip::Constant(Span::from_millis(4)); 2];
-        let mut lanes = Lanes::new(LaneWay::Up, constant);
+        let mut lanes = Lanes::new(Way::Forth, constant);
         for number in 0..1000 {
             let to = Destination::Node(NodeId(1));
             let packet =

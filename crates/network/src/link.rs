@@ -23,10 +23,10 @@ use crate::change::DirectionChange;
 use crate::config::{DirectionConfig, LossAt};
 use crate::host_path::Lanes;
 use crate::packet::{Departure, Packet};
-use crate::queue::{Discipline, Queue};
+use crate::queue::{AnyQueue, Discipline, Queue as _};
 use crate::random::{Streams, happens};
 use crate::server::{NewPace, Server};
-use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, QueueId};
+use crate::statistics::{Cause, Counted, LinkStatistics, Observed, QueueId};
 use crate::watch::{Log, Tap};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
@@ -90,8 +90,8 @@ impl<P> Link<P> {
     pub(crate) fn new(config: &DirectionConfig, changes: bool, streams: Streams, name: &str) -> Self {
         let service = match config.queue.discipline {
             Discipline::Fifo if !changes => Service::Timetable(Timetable::new(config.queue.packets)),
-            Discipline::Fifo | Discipline::FqCodel(_) | Discipline::Mac80211(_) => {
-                let queue = Queue::new(config.queue, streams, &format!("{name}/fq-codel"));
+            _ => {
+                let queue = AnyQueue::new(config.queue, streams, &format!("{name}/fq-codel"));
                 Service::Queue(Box::new(Transmitter::new(queue, Server::new(config.rate))))
             }
         };
@@ -117,7 +117,7 @@ impl<P> Link<P> {
     {
         self.tap = Tap::new(log, place);
         if let Service::Queue(transmitter) = &mut self.service {
-            *transmitter.queue.tap() = Tap::new(log, place);
+            transmitter.queue.desk_mut().tap = Tap::new(log, place);
         }
     }
 
@@ -159,7 +159,7 @@ impl<P> Link<P> {
     /// Accepts a packet from another part of the network.
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<Taken, Packet<P>> {
         if self.loss_at == LossAt::BeforeQueue && happens(self.loss, &mut self.loss_stream) {
-            self.count_drop(Cause::RandomLoss);
+            self.counted_mut().drop(Cause::RandomLoss, 1);
             self.tap.lost(now, Cause::RandomLoss, &packet, None);
             return Ok(Taken::LostBeforeQueue);
         }
@@ -168,7 +168,7 @@ impl<P> Link<P> {
             Service::Timetable(timetable) => {
                 timetable.book_before(now);
                 if timetable.departures.len() >= timetable.limit {
-                    timetable.drops[Cause::QueueFull as usize] += 1;
+                    timetable.counted.drop(Cause::QueueFull, 1);
                     self.tap.lost(now, Cause::QueueFull, &packet, None);
                     return Err(packet);
                 }
@@ -213,18 +213,17 @@ impl<P> Link<P> {
         Ok(taken)
     }
 
-    /// Starts recording packets that the queue drops after accepting them. Returns whether it ever does that.
-    pub(crate) fn note_lost(&mut self) -> bool {
-        match &mut self.service {
-            Service::Timetable(_) => false,
-            Service::Queue(transmitter) => transmitter.queue.note_lost(),
-        }
+    /// Starts recording packets that the queue drops after accepting them. Returns whether it may ever do that.
+    pub(crate) fn note_dropped(&mut self) -> bool {
+        let Service::Queue(transmitter) = &mut self.service else { return false };
+        transmitter.queue.desk_mut().note_dropped();
+        true
     }
 
     /// The packets that the queue has dropped after accepting them, since the last call, in order.
-    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
+    pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = Departure> {
         let transmitter = if let Service::Queue(transmitter) = &mut self.service { Some(transmitter) } else { None };
-        transmitter.into_iter().flat_map(|transmitter| transmitter.queue.take_lost())
+        transmitter.into_iter().flat_map(|transmitter| transmitter.queue.desk_mut().take_dropped())
     }
 
     /// Books all transmissions up to now, to the nanosecond.
@@ -278,8 +277,7 @@ impl<P> Link<P> {
                 let packet = transmitter.finish(now);
                 let departure = packet.departure();
                 if self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream) {
-                    transmitter.queue.count_drops(Cause::RandomLoss, 1);
-                    self.tap.lost(now, Cause::RandomLoss, &packet, None);
+                    transmitter.queue.desk_mut().lost(now, Cause::RandomLoss, &packet, None);
                 } else {
                     self.underway.push(now, packet);
                 }
@@ -327,7 +325,7 @@ impl<P> Link<P> {
             Service::Timetable(timetable) => {
                 let mut booked = timetable.clone();
                 booked.book(now);
-                Observed { queue: booked.lengths.statistics(place, now), drops: booked.drops }
+                booked.counted.observe(place, now)
             }
             Service::Queue(transmitter) => transmitter.queue.observe(place, now),
         }
@@ -357,10 +355,10 @@ impl<P> Link<P> {
         }
     }
 
-    fn count_drop(&mut self, cause: Cause) {
+    fn counted_mut(&mut self) -> &mut Counted {
         match &mut self.service {
-            Service::Timetable(timetable) => timetable.drops[cause as usize] += 1,
-            Service::Queue(transmitter) => transmitter.queue.count_drops(cause, 1),
+            Service::Timetable(timetable) => &mut timetable.counted,
+            Service::Queue(transmitter) => &mut transmitter.queue.desk_mut().counted,
         }
     }
 
@@ -393,8 +391,7 @@ struct Timetable {
     free_at: Time,
     /// Its total busy time by then, since the last reset.
     work: Span,
-    lengths: LengthOverTime,
-    drops: [u64; Cause::ALL.len()],
+    counted: Counted,
     sent: Sent,
 }
 
@@ -425,8 +422,7 @@ impl Timetable {
             departures: VecDeque::new(),
             free_at: Time::ZERO,
             work: Span::ZERO,
-            lengths: LengthOverTime::new(),
-            drops: [0; Cause::ALL.len()],
+            counted: Counted::new(),
             sent: Sent::default(),
         }
     }
@@ -436,7 +432,7 @@ impl Timetable {
         self.free_at = self.free_at.max(now) + transmission;
         self.work += transmission;
         self.departures.push_back(Transmission { at: self.free_at, size, is_lost });
-        self.lengths.change(now, self.departures.len());
+        self.counted.change(now, self.departures.len());
         self.free_at
     }
 
@@ -456,9 +452,9 @@ impl Timetable {
 
     fn book_one(&mut self) {
         let departure = self.departures.pop_front().expect("somebody has looked at it");
-        self.lengths.change(departure.at, self.departures.len());
+        self.counted.change(departure.at, self.departures.len());
         self.sent = self.sent.and(departure.size);
-        self.drops[Cause::RandomLoss as usize] += u64::from(departure.is_lost);
+        self.counted.drop(Cause::RandomLoss, departure.is_lost.into());
     }
 
     fn len(&self, now: Time) -> usize {
@@ -472,9 +468,8 @@ impl Timetable {
 
     fn reset_statistics(&mut self, now: Time) {
         self.book(now);
-        self.lengths.reset(now);
+        self.counted.reset(now);
         self.work = self.free_at.saturating_since(now);
-        self.drops = [0; Cause::ALL.len()];
         self.sent = Sent::default();
     }
 }
@@ -482,14 +477,14 @@ impl Timetable {
 /// A queue that chooses a packet when its transmitter is free.
 #[derive(Clone, Debug)]
 struct Transmitter<P> {
-    queue: Queue<P>,
+    queue: AnyQueue<P>,
     server: Server,
     busy: BusyTime,
     sent: Sent,
 }
 
 impl<P> Transmitter<P> {
-    fn new(queue: Queue<P>, server: Server) -> Self {
+    fn new(queue: AnyQueue<P>, server: Server) -> Self {
         Self { queue, server, busy: BusyTime::default(), sent: Sent::default() }
     }
 
@@ -710,7 +705,7 @@ mod tests {
         ) {
             let config = DirectionConfig { queue: QueueConfig::fifo(limit), ..config(loss, LossAt::AfterQueue) };
             let mut fast = Link::new(&config, false, Streams::new(7), "link");
-            let queue = Queue::new(config.queue, Streams::new(7), "");
+            let queue = AnyQueue::new(config.queue, Streams::new(7), "");
             let service = Service::Queue(Box::new(Transmitter::new(queue, Server::new(config.rate))));
             let mut plain = Link { service, ..Link::new(&config, false, Streams::new(7), "link") };
             let arrivals = |events: Vec<(Time, Option<u32>)>| -> Vec<_> {

@@ -43,7 +43,7 @@ struct Direction<P> {
     from: u16,
     to: u16,
     /// Whether to report packets of senders on `from` that the queue drops after accepting them.
-    notes_lost: bool,
+    notes_dropped: bool,
 }
 
 impl<P: Clone> Links<P> {
@@ -55,8 +55,8 @@ impl<P: Clone> Links<P> {
             let changes = |way| network.link_changes(index, way);
             let forth = Link::new(&link.forth, changes(Way::Forth), streams, &format!("links/{index}/forth"));
             let back = Link::new(&link.back, changes(Way::Back), streams, &format!("links/{index}/back"));
-            directions.push(Direction { link: forth, from: one, to: other, notes_lost: false });
-            directions.push(Direction { link: back, from: other, to: one, notes_lost: false });
+            directions.push(Direction { link: forth, from: one, to: other, notes_dropped: false });
+            directions.push(Direction { link: back, from: other, to: one, notes_dropped: false });
         }
         let mut away = vec![Vec::new(); config.nodes];
         for (index, direction) in directions.iter().enumerate() {
@@ -100,7 +100,7 @@ impl<P: Clone> Links<P> {
         let link = &mut self.directions[index].link;
         let taken = link.offer_from_outside(now, packet, self.reports[from.index()]);
         self.schedule.set(index, link.next_event());
-        self.tell_lost(index, outcome);
+        self.tell_dropped(index, outcome);
         if taken? == Taken::LostBeforeQueue {
             self.has_left(departure, outcome);
         }
@@ -155,7 +155,7 @@ impl<P: Clone> Links<P> {
                 }
                 Step::Sent(_) | Step::Lost => {}
             }
-            self.tell_lost(index, outcome);
+            self.tell_dropped(index, outcome);
             if pace == Pace::ToOutput && !outcome.is_empty() {
                 until = now;
             }
@@ -166,7 +166,7 @@ impl<P: Clone> Links<P> {
         self.reports[node.index()] = true;
         for &index in &self.away[usize::from(self.node_of[node.index()])] {
             let direction = &mut self.directions[index];
-            direction.notes_lost = direction.link.note_lost();
+            direction.notes_dropped = direction.link.note_dropped();
         }
     }
 
@@ -218,13 +218,13 @@ impl<P: Clone> Links<P> {
         // A full queue counts the drop.
         let _taken = link.offer(now, packet);
         self.schedule.set(index, link.next_event());
-        self.tell_lost(index, outcome);
+        self.tell_dropped(index, outcome);
     }
 
     /// Reports packets that the queue has dropped after accepting them.
     #[inline]
-    fn tell_lost(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
-        if self.directions[index].notes_lost {
+    fn tell_dropped(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
+        if self.directions[index].notes_dropped {
             self.tell_noted(index, outcome);
         }
     }
@@ -233,8 +233,8 @@ impl<P: Clone> Links<P> {
     fn tell_noted(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
         let (reports, node_of, direction) = (&self.reports, &self.node_of, &mut self.directions[index]);
         let node = direction.from;
-        let told = |lost: &Departure| reports[lost.node.index()] && node_of[lost.node.index()] == node;
-        outcome.departed.extend(direction.link.take_lost().filter(told));
+        let told = |dropped: &Departure| reports[dropped.node.index()] && node_of[dropped.node.index()] == node;
+        outcome.departed.extend(direction.link.take_dropped().filter(told));
     }
 
     fn has_left(&self, departure: Departure, outcome: &mut Outcome<'_, P>) {
@@ -253,6 +253,5 @@ impl<P: Clone> Links<P> {
 
 /// The place of the direction with this number.
 fn place(direction: usize) -> QueueId {
-    let way = if direction.is_multiple_of(2) { Way::Forth } else { Way::Back };
-    QueueId::Link { link: (direction / 2) as u16, way }
+    QueueId::Link { link: (direction / 2) as u16, way: Way::BOTH[direction % 2] }
 }

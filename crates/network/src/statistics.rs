@@ -5,6 +5,7 @@
 
 use crate::packet::NodeId;
 use lasthop_units::{Bytes, Rate, Span, Time};
+use std::ops::{Index, IndexMut};
 
 /// A queue: packets wait in it, and get lost in it or on the way to the next.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -26,13 +27,35 @@ pub enum QueueId {
     },
 }
 
-/// A direction of a link.
+/// A direction of a link, of the path, or between a station and its access point.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Way {
-    /// From the first of its ends to the second.
+    /// From the first end of a link to the second; up, towards the access point and the server.
     Forth,
-    /// From the second to the first.
+    /// From the second to the first; down, to the hosts.
     Back,
+}
+
+impl Way {
+    /// Both, in order.
+    pub(crate) const BOTH: [Self; 2] = [Self::Forth, Self::Back];
+}
+
+/// What there is once for each direction.
+impl<T> Index<Way> for [T; 2] {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, way: Way) -> &T {
+        &self[way as usize]
+    }
+}
+
+impl<T> IndexMut<Way> for [T; 2] {
+    #[inline]
+    fn index_mut(&mut self, way: Way) -> &mut T {
+        &mut self[way as usize]
+    }
 }
 
 /// A cause of packet loss.
@@ -231,6 +254,44 @@ impl Statistics {
 pub(crate) struct Observed {
     pub(crate) queue: QueueStatistics,
     pub(crate) drops: [u64; Cause::ALL.len()],
+}
+
+/// The counts of one queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub(crate) lengths: LengthOverTime,
+    drops: [u64; Cause::ALL.len()],
+}
+
+impl Counted {
+    pub(crate) fn new() -> Self {
+        Self { lengths: LengthOverTime::new(), drops: [0; Cause::ALL.len()] }
+    }
+
+    /// It has this many packets from now on.
+    pub(crate) fn change(&mut self, now: Time, packets: usize) {
+        self.lengths.change(now, packets);
+    }
+
+    /// Packets are lost there, wherever they went.
+    pub(crate) fn drop(&mut self, cause: Cause, packets: u64) {
+        self.drops[cause as usize] += packets;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn drops(&self, cause: Cause) -> u64 {
+        self.drops[cause as usize]
+    }
+
+    /// The statistics under the name `place`.
+    pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
+        Observed { queue: self.lengths.statistics(place, now), drops: self.drops }
+    }
+
+    pub(crate) fn reset(&mut self, now: Time) {
+        self.drops = [0; Cause::ALL.len()];
+        self.lengths.reset(now);
+    }
 }
 
 /// A queue's time at each length.

@@ -10,7 +10,7 @@ use crate::change::DirectionChange;
 use crate::config::{DirectionConfig, HostConfig, LossAt, WiredAccessConfig};
 use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
-use crate::queue::{Queue, QueueConfig};
+use crate::queue::{AnyQueue, Queue, QueueConfig};
 use crate::random::Streams;
 use crate::server::{NewPace, Server};
 use crate::statistics::QueueId;
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct WiredAccess<P> {
-    hosts: Vec<Queue<P>>,
+    hosts: Vec<AnyQueue<P>>,
     /// By host: whether to report its departures.
     reports: Vec<bool>,
     delay: Span,
@@ -39,7 +39,7 @@ impl<P: Clone> WiredAccess<P> {
     pub(crate) fn new(config: &WiredAccessConfig, changes: bool, hosts: &[HostConfig], streams: Streams) -> Self {
         let WiredAccessConfig { rate, delay, queue } = *config;
         let down = DirectionConfig { rate, delay, queue, loss: Probability::ZERO, loss_at: LossAt::AfterQueue };
-        let host = |host: &HostConfig| Queue::new(QueueConfig::fifo(host.queue_packets), streams, "");
+        let host = |host: &HostConfig| AnyQueue::new(QueueConfig::fifo(host.queue_packets), streams, "");
         Self {
             hosts: hosts.iter().map(host).collect(),
             reports: vec![false; hosts.len()],
@@ -66,7 +66,7 @@ impl<P: Clone> WiredAccess<P> {
     /// Tells all losses from now on.
     pub(crate) fn watch(&mut self, log: &Log<P>) {
         for (host, queue) in self.hosts.iter_mut().enumerate() {
-            *queue.tap() = Tap::new(log, QueueId::Host(NodeId(host as u16)));
+            queue.desk_mut().tap = Tap::new(log, QueueId::Host(NodeId(host as u16)));
         }
         self.down.watch(log, QueueId::AccessPoint);
     }
@@ -112,7 +112,7 @@ impl<P: Clone> WiredAccess<P> {
         None
     }
 
-    pub(crate) fn host_queue(&self, host: usize) -> &Queue<P> {
+    pub(crate) fn host_queue(&self, host: usize) -> &AnyQueue<P> {
         &self.hosts[host]
     }
 

@@ -9,7 +9,7 @@ use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
     About, AccessConfig, Band, Config, ConfigError, DirectionConfig, Discipline, HostConfig, LinkConfig, LinksConfig,
-    Modulation, PathConfig, PhyRate, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
+    Modulation, PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 use lasthop_units::{Rate, Span};
 
@@ -72,14 +72,14 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
         let forth = DirectionConfig {
             rate: keys.rate_mbps,
             delay: keys.delay_ms,
-            queue: (keys.queue)(keys.queue_packets),
+            queue: QueueConfig { discipline: keys.queue, packets: keys.queue_packets },
             loss: keys.loss,
             loss_at: keys.loss_at,
         };
         let back = DirectionConfig {
             rate: keys.back_rate_mbps,
             delay: keys.back_delay_ms,
-            queue: (keys.back_queue)(keys.back_queue_packets),
+            queue: QueueConfig { discipline: keys.back_queue, packets: keys.back_queue_packets },
             loss: keys.back_loss,
             loss_at: keys.back_loss_at,
         };
@@ -94,7 +94,7 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
 }
 
 fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, ScenarioError> {
-    let mut queue = (access.queue)(access.queue_packets);
+    let mut queue = QueueConfig { discipline: access.queue, packets: access.queue_packets };
     if let Discipline::Mac80211(mac80211) = &mut queue.discipline {
         mac80211.airtime_fairness = access.airtime_fairness.unwrap_or(mac80211.airtime_fairness);
         mac80211.device = access.device_queue.unwrap_or(mac80211.device);

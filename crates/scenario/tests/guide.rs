@@ -6,6 +6,7 @@
 use guide_pages::{GUIDE, check_tables, pages};
 use lasthop_keys::{Kind, Section};
 use lasthop_laws::LawName;
+use lasthop_network::{Discipline, RateControl, Standard};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{AgentMode, ResultFile as _, Scenario};
 use std::fmt::Write as _;
@@ -34,6 +35,34 @@ fn policy_table() -> String {
     text
 }
 
+/// The words of a key that are entries of a list in the code.
+fn words_table<T: Copy>(heading: &str, words: &[(&str, T)], columns: impl Fn(T) -> [String; 3]) -> String {
+    let mut text = format!("{heading}\n| --- | --- | --- | ---: |\n");
+    for (word, one) in words {
+        let _ = writeln!(text, "| `\"{word}\"` | {} |", columns(*one).join(" | "));
+    }
+    text
+}
+
+fn discipline_table() -> String {
+    words_table("| discipline | what it is | where | usual `queue_packets` |", Discipline::WORDS, |one| {
+        let place = if one.is_of_wifi() { "at the access point, *wifi*" } else { "everywhere" };
+        [one.meaning().to_owned(), place.to_owned(), one.usual_packets().to_string()]
+    })
+}
+
+fn rate_control_table() -> String {
+    words_table("| rate control | who chooses | with | usual `retry_limit` |", RateControl::WORDS, |one| {
+        let [earlier, later] = [Standard::G, Standard::N].map(|of| RateControl::of(of).any(|each| each == one));
+        let standards = match [earlier, later] {
+            [true, true] => "all standards",
+            [true, false] => "802.11b, 802.11g",
+            _ => "802.11n and later",
+        };
+        [one.meaning().to_owned(), standards.to_owned(), one.usual_retry_limit().to_string()]
+    })
+}
+
 #[test]
 fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
     let of_a_law = |heading: &str| {
@@ -49,7 +78,12 @@ fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
         let heading = if heading.is_empty() { "top" } else { &heading };
         (format!("<!-- keys of {heading} -->\n"), table(section))
     });
-    let others = [("<!-- policies -->\n", policy_table()), ("<!-- keys of the laws -->\n", laws)];
+    let others = [
+        ("<!-- policies -->\n", policy_table()),
+        ("<!-- keys of the laws -->\n", laws),
+        ("<!-- disciplines -->\n", discipline_table()),
+        ("<!-- rate controls -->\n", rate_control_table()),
+    ];
     check_tables("scenario", tables.chain(others.map(|(marker, table)| (marker.to_owned(), table))));
 }
 

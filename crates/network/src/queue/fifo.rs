@@ -9,10 +9,8 @@
 //!
 //! Leaves out: limits in bytes, packet lifetimes, priorities.
 
-use super::Load;
+use super::{Desk, Load, Queue, Setup};
 use crate::packet::{Destination, Packet};
-use crate::statistics::{Cause, LengthOverTime};
-use crate::watch::Tap;
 use lasthop_units::Time;
 use std::collections::VecDeque;
 
@@ -27,10 +25,7 @@ pub(crate) struct Fifo<P> {
     waiting: usize,
     /// Packets claimed whose transmission is not complete.
     in_service: usize,
-    limit: usize,
-    lengths: LengthOverTime,
-    drops: [u64; Cause::ALL.len()],
-    pub(crate) tap: Tap<P>,
+    desk: Desk<P>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,64 +36,66 @@ struct Slot<P> {
 }
 
 impl<P> Fifo<P> {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            slots: VecDeque::new(),
-            first: 0,
-            head: 0,
-            waiting: 0,
-            in_service: 0,
-            limit,
-            lengths: LengthOverTime::new(),
-            drops: [0; Cause::ALL.len()],
-            tap: Tap::NONE,
-        }
+    pub(super) fn new(setup: Setup<'_>) -> Self {
+        Self::with_limit(setup.limit)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn with_limit(limit: usize) -> Self {
+        Self { slots: VecDeque::new(), first: 0, head: 0, waiting: 0, in_service: 0, desk: Desk::new(limit) }
+    }
+
+    #[inline]
+    fn on_claimed(&mut self, packets: usize) {
+        self.waiting -= packets;
+        self.in_service += packets;
+        while self.slots.get((self.head - self.first) as usize).is_some_and(|slot| slot.is_claimed) {
+            self.head += 1;
+        }
+    }
+}
+
+impl<P> Queue<P> for Fifo<P> {
+    fn desk(&self) -> &Desk<P> {
+        &self.desk
+    }
+
+    fn desk_mut(&mut self) -> &mut Desk<P> {
+        &mut self.desk
+    }
+
+    fn len(&self) -> usize {
         self.waiting + self.in_service
     }
 
-    pub(crate) fn waiting(&self) -> usize {
+    fn waiting(&self) -> usize {
         self.waiting
     }
 
-    pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.len())
-    }
-
-    /// Queues the packet, or counts it as dropped and returns it.
-    pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+    fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         if self.room() == 0 {
-            self.count_drops(Cause::QueueFull, 1);
-            self.tap.lost(now, Cause::QueueFull, &packet, None);
-            return Err(packet);
+            return self.desk.refuse(now, packet);
         }
         self.slots.push_back(Slot { packet: Some(packet), is_claimed: false });
         self.waiting += 1;
-        self.lengths.change(now, self.len());
+        self.desk.counted.change(now, self.len());
         Ok(())
     }
 
-    /// The next packet to send, and its place.
-    pub(crate) fn head(&self) -> (u64, &Packet<P>) {
+    fn head(&mut self, _now: Time) -> (u64, &Packet<P>) {
         let slot = self.slots.get((self.head - self.first) as usize);
         (self.head, slot.and_then(|slot| slot.packet.as_ref()).expect(NOT_EMPTY))
     }
 
-    /// Takes the head, with its transmission complete at once.
-    pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
+    fn pop(&mut self, now: Time) -> Packet<P> {
         let place = self.head;
         self.slots.get_mut((place - self.first) as usize).expect(NOT_EMPTY).is_claimed = true;
         self.on_claimed(1);
         let packet = self.take(place);
-        self.release(now, 1);
+        self.release(now, 0, 1);
         packet
     }
 
-    /// Claims packets to this destination (`None`: any), until one does not fit.
-    #[inline]
-    pub(crate) fn claim(&mut self, to: Option<Destination>, load: &mut impl Load<P>) {
+    fn claim(&mut self, _now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
         let mut claimed = 0;
         let mut index = (self.head - self.first) as usize;
         while let Some(slot) = self.slots.get_mut(index) {
@@ -120,14 +117,11 @@ impl<P> Fifo<P> {
         self.on_claimed(claimed);
     }
 
-    /// A claimed packet that is not taken out yet.
-    pub(crate) fn claimed(&self, place: u64) -> Option<&Packet<P>> {
+    fn claimed(&self, place: u64) -> Option<&Packet<P>> {
         self.slots.get(place.checked_sub(self.first)? as usize)?.packet.as_ref()
     }
 
-    /// Takes out a claimed packet, which still counts.
-    #[inline]
-    pub(crate) fn take(&mut self, place: u64) -> Packet<P> {
+    fn take(&mut self, place: u64) -> Packet<P> {
         let packet = self.slots[(place - self.first) as usize].packet.take().expect("a packet is taken once");
         while self.slots.front().is_some_and(|slot| slot.packet.is_none()) {
             self.slots.pop_front();
@@ -136,38 +130,9 @@ impl<P> Fifo<P> {
         packet
     }
 
-    /// Transmission of this many claimed packets is complete.
-    #[inline]
-    pub(crate) fn release(&mut self, now: Time, packets: usize) {
+    fn release(&mut self, now: Time, _station: usize, packets: usize) {
         self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
-        self.lengths.change(now, self.len());
-    }
-
-    #[inline]
-    fn on_claimed(&mut self, packets: usize) {
-        self.waiting -= packets;
-        self.in_service += packets;
-        while self.slots.get((self.head - self.first) as usize).is_some_and(|slot| slot.is_claimed) {
-            self.head += 1;
-        }
-    }
-
-    /// Reports drops under this place, regardless of where the packets went.
-    pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
-        self.drops[cause as usize] += count;
-    }
-
-    pub(crate) fn drops(&self, cause: Cause) -> u64 {
-        self.drops[cause as usize]
-    }
-
-    pub(crate) fn lengths(&self) -> &LengthOverTime {
-        &self.lengths
-    }
-
-    pub(crate) fn reset_statistics(&mut self, now: Time) {
-        self.drops = [0; Cause::ALL.len()];
-        self.lengths.reset(now);
+        self.desk.counted.change(now, self.len());
     }
 }
 
@@ -177,15 +142,16 @@ const NOT_EMPTY: &str = "a transmitter asks only a queue that has a packet for i
 mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
+    use crate::statistics::Cause;
     use lasthop_units::Bytes;
 
     #[test]
     fn what_comes_to_a_full_queue_is_lost_and_counted() {
-        let mut queue = Fifo::new(2);
+        let mut queue = Fifo::with_limit(2);
         assert!(queue.push(Time::ZERO, Packet::full(1)).is_ok());
         assert!(queue.push(Time::ZERO, Packet::full(2)).is_ok());
         assert_eq!(queue.push(Time::ZERO, Packet::full(3)), Err(Packet::full(3)));
-        assert_eq!((queue.len(), queue.room(), queue.drops(Cause::QueueFull)), (2, 0, 1));
+        assert_eq!((queue.len(), queue.room(), queue.desk.counted.drops(Cause::QueueFull)), (2, 0, 1));
     }
 
     /// Claims packets up to a number of bytes.
@@ -205,36 +171,36 @@ mod tests {
 
     fn claim(queue: &mut Fifo<u32>, to: Option<Destination>, bytes: u64) -> Vec<u64> {
         let mut load = UpTo(bytes, Vec::new());
-        queue.claim(to, &mut load);
+        queue.claim(Time::ZERO, to, &mut load);
         load.1
     }
 
     #[test]
     fn packets_in_service_count_until_they_are_released() {
-        let mut queue = Fifo::new(2);
+        let mut queue = Fifo::with_limit(2);
         queue.push(Time::ZERO, Packet::full(1)).unwrap();
         queue.push(Time::ZERO, Packet::full(2)).unwrap();
         assert_eq!(claim(&mut queue, None, 3000), [0, 1]);
         assert_eq!((queue.len(), queue.room(), queue.waiting()), (2, 0, 0));
         assert_eq!([queue.take(1), queue.take(0)], [Packet::full(2), Packet::full(1)]);
-        queue.release(Time::from_nanos(5), 2);
+        queue.release(Time::from_nanos(5), 0, 2);
         assert_eq!((queue.len(), queue.room()), (0, 2));
     }
 
     #[test]
     fn packets_of_one_destination_are_claimed_from_among_others() {
-        let mut queue = Fifo::new(10);
+        let mut queue = Fifo::with_limit(10);
         let to = |node| Destination::Node(NodeId(node));
         for (payload, node) in [(0, 1), (1, 2), (2, 1), (3, 2), (4, 1), (5, 2)] {
             queue.push(Time::ZERO, Packet { to: to(node), ..Packet::full(payload) }).unwrap();
         }
         assert_eq!(claim(&mut queue, Some(to(2)), 3000), [1, 3], "the third one does not fit");
-        assert_eq!((queue.head().0, queue.head().1.payload, queue.waiting()), (0, 0, 4));
+        assert_eq!((queue.head(Time::ZERO).0, queue.head(Time::ZERO).1.payload, queue.waiting()), (0, 0, 4));
         assert_eq!(queue.take(3).payload, 3);
         assert_eq!(claim(&mut queue, Some(to(1)), 9000), [0, 2, 4]);
-        assert_eq!((queue.head().0, queue.head().1.payload, queue.len()), (5, 5, 6));
+        assert_eq!((queue.head(Time::ZERO).0, queue.head(Time::ZERO).1.payload, queue.len()), (5, 5, 6));
         assert_eq!([2, 0, 4, 1].map(|place| queue.take(place).payload), [2, 0, 4, 1]);
-        queue.release(Time::ZERO, 5);
+        queue.release(Time::ZERO, 0, 5);
         assert_eq!((queue.pop(Time::ZERO).payload, queue.len()), (5, 0));
     }
 }

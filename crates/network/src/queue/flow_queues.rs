@@ -16,7 +16,7 @@ use lasthop_units::Time;
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
-pub(super) struct FlowQueues<P> {
+pub(crate) struct FlowQueues<P> {
     config: FqCodelConfig,
     /// Mixed into the hash, so that collisions of flows vary with the seed.
     salt: u64,
@@ -138,15 +138,15 @@ impl<P> FlowQueues<P> {
         Some((self.flows[fattest].queue.bytes(), fattest))
     }
 
-    /// Drops half of the bytes of a queue from its head, at most `drop_batch` packets. Returns their number and, if it
-    /// is among them, the packet that has just joined the queue `joined`. The last packet of a queue is dropped only if
+    /// Drops half of the bytes of a queue from its head, at most `drop_batch` packets. Returns the packet that has
+    /// just joined the queue `joined`, if it is among them; `drop` gets the others. The last packet of a queue is dropped only if
     /// it is alone there. So the queues are never all emptied.
     pub(super) fn drop_half(
         &mut self,
         index: usize,
         joined: usize,
         mut drop: impl FnMut(&Packet<P>),
-    ) -> (u32, Option<Packet<P>>) {
+    ) -> Option<Packet<P>> {
         let flow = &mut self.flows[index];
         let half = flow.queue.bytes() / 2;
         let mut dropped = 0;
@@ -162,7 +162,7 @@ impl<P> FlowQueues<P> {
         }
         flow.codel.on_overflow(dropped);
         self.waiting -= dropped as usize;
-        (dropped, refused)
+        refused
     }
 
     /// Panics unless the lists and the count of packets are right.

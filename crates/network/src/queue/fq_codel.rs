@@ -28,15 +28,13 @@
 //! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing), §5.2 (parameters); RFC 8289 §5; T. Høiland-Jørgensen et
 //! al.: Ending the anomaly: achieving low latency and airtime fairness in WiFi, USENIX ATC 2017 (above Wi-Fi devices).
 
-use super::Load;
 use super::flow_queues::FlowQueues;
-use crate::packet::{Departure, Destination, Packet};
-use crate::random::Streams;
-use crate::statistics::{Cause, LengthOverTime};
-use crate::watch::Tap;
+use super::{Desk, Scheduler, Served, Setup};
+use crate::config::{ConfigError, check};
+use crate::packet::{Destination, Packet};
+use crate::statistics::Cause;
 use lasthop_units::{Bytes, Span, Time};
 use rand::Rng;
-use std::collections::VecDeque;
 
 /// FQ-CoDel's parameters; the defaults are those of RFC 8290 §5.2.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -54,223 +52,86 @@ pub struct FqCodelConfig {
     pub drop_batch: u32,
 }
 
+impl FqCodelConfig {
+    /// Those of RFC 8290.
+    pub const DEFAULT: Self = Self {
+        target: Span::from_millis(5),
+        interval: Span::from_millis(100),
+        quantum: Bytes::new(1514),
+        flows: 1024,
+        drop_batch: 64,
+    };
+
+    /// Whether they are possible, in this field of the configuration.
+    pub(super) fn validate(self, field: &str) -> Result<(), ConfigError> {
+        let at_least_1 = |name: &str, value: u64| {
+            check(value >= 1, &format!("{field}.{name}"), || (value.to_string(), "1 or more".into()))
+        };
+        at_least_1("quantum", self.quantum.get())?;
+        at_least_1("drop_batch", self.drop_batch.into())?;
+        check(self.interval > Span::ZERO, &format!("{field}.interval"), || ("0 s".into(), "more than 0 s".into()))?;
+        check((1..=65_536).contains(&self.flows), &format!("{field}.flows"), || {
+            (self.flows.to_string(), "1 to 65536 flows".into())
+        })
+    }
+}
+
 impl Default for FqCodelConfig {
     fn default() -> Self {
-        Self {
-            target: Span::from_millis(5),
-            interval: Span::from_millis(100),
-            quantum: Bytes::new(1514),
-            flows: 1024,
-            drop_batch: 64,
-        }
+        Self::DEFAULT
     }
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct FqCodel<P> {
-    flows: FlowQueues<P>,
-    limit: usize,
-    /// Packets chosen to be sent next, numbered. One, unless a claim for one receiver uncovered packets to others.
-    chosen: VecDeque<(u64, Packet<P>)>,
-    choices: u64,
-    /// Claimed by the transmitter, and not taken out yet.
-    claimed: VecDeque<(u64, Packet<P>)>,
-    /// Claimed, with transmission not complete.
-    in_service: usize,
-    lengths: LengthOverTime,
-    drops: [u64; Cause::ALL.len()],
-    /// Accepted packets that were dropped, if recorded.
-    lost: Option<Vec<Departure>>,
-    pub(crate) tap: Tap<P>,
-}
+pub(crate) type FqCodel<P> = Served<P, FlowQueues<P>>;
 
 impl<P> FqCodel<P> {
-    /// An empty queue; `name` is that of its random stream, drawn from once.
-    pub(crate) fn new(config: FqCodelConfig, limit: usize, streams: Streams, name: &str) -> Self {
-        Self {
-            flows: FlowQueues::new(config, streams.stream(name).next_u64()),
-            limit,
-            chosen: VecDeque::new(),
-            choices: 0,
-            claimed: VecDeque::new(),
-            in_service: 0,
-            lengths: LengthOverTime::new(),
-            drops: [0; Cause::ALL.len()],
-            lost: None,
-            tap: Tap::NONE,
-        }
-    }
-
-    /// Starts recording packets that are dropped after acceptance.
-    pub(crate) fn note_lost(&mut self) {
-        self.lost.get_or_insert_default();
-    }
-
-    /// The packets dropped after acceptance since the last call, in order.
-    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
-        self.lost.iter_mut().flat_map(|lost| lost.drain(..))
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.waiting() + self.in_service
-    }
-
-    /// The number of unclaimed packets.
-    pub(crate) fn waiting(&self) -> usize {
-        self.flows.waiting() + self.chosen.len()
-    }
-
-    /// The number of packets that fit in without a loss.
-    pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.len())
-    }
-
-    /// Queues the packet. Above the limit the largest queue is cut. Returns the packet if it was among the dropped.
-    pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        let index = self.flows.push(now, packet);
-        let refused = if self.len() > self.limit { self.drop_from_the_fattest(now, index) } else { None };
-        self.lengths.change(now, self.len());
-        refused.map_or(Ok(()), Err)
-    }
-
-    /// The next packet to send, and the number of its choice. Without one, it chooses now, possibly dropping others.
-    pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
-        if self.chosen.is_empty() {
-            let before = self.len();
-            let Self { flows, lost, drops, tap, .. } = self;
-            let next = flows
-                .dequeue(now, dropped_into(now, lost, drops, tap))
-                .expect("a transmitter asks only a queue that is not empty");
-            self.choose(next);
-            if self.len() != before {
-                self.lengths.change(now, self.len());
-            }
-        }
-        let (number, packet) = &self.chosen[0];
-        (*number, packet)
-    }
-
-    /// Takes the head, with its transmission complete at once.
-    pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
-        self.head(now);
-        let (_, packet) = self.chosen.pop_front().expect("the head is chosen");
-        self.lengths.change(now, self.len());
-        packet
-    }
-
-    /// Claims packets to this destination (`None`: any), until one does not fit.
-    pub(crate) fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
-        let goes_there = |packet: &Packet<P>| to.is_none_or(|to| packet.to == to);
-        let before = self.len();
-        'full: {
-            while let Some(place) = self.chosen.iter().position(|(_, packet)| goes_there(packet)) {
-                if !load.fits(self.chosen[place].1.size) || !self.claim_chosen(place, load) {
-                    break 'full;
-                }
-            }
-            for place in 0..self.flows.listed() {
-                let index = self.flows.at(place);
-                while let Some(first) = self.flows.first(index).filter(|packet| goes_there(packet)) {
-                    if !load.fits(first.size) {
-                        break 'full;
-                    }
-                    let Self { flows, lost, drops, tap, .. } = self;
-                    let next = flows.dequeue_from(index, now, dropped_into(now, lost, drops, tap));
-                    let packet = next.expect("there is a first packet");
-                    let is_meant = goes_there(&packet);
-                    self.choose(packet);
-                    let last = self.chosen.len() - 1;
-                    // After drops, the next packet may be larger.
-                    if is_meant && (!load.fits(self.chosen[last].1.size) || !self.claim_chosen(last, load)) {
-                        break 'full;
-                    }
-                }
-            }
-        }
-        if self.len() != before {
-            self.lengths.change(now, self.len());
-        }
-    }
-
-    /// A claimed packet that is not taken out yet.
-    pub(crate) fn claimed(&self, number: u64) -> Option<&Packet<P>> {
-        self.claimed.iter().find(|(claimed, _)| *claimed == number).map(|(_, packet)| packet)
-    }
-
-    /// Takes out a claimed packet, which still counts.
-    pub(crate) fn take(&mut self, number: u64) -> Packet<P> {
-        let place = self.claimed.iter().position(|(claimed, _)| *claimed == number);
-        place.and_then(|place| self.claimed.remove(place)).expect("a packet that was claimed is taken once").1
-    }
-
-    /// Transmission of this many claimed packets is complete.
-    pub(crate) fn release(&mut self, now: Time, packets: usize) {
-        self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
-        self.lengths.change(now, self.len());
-    }
-
-    pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
-        self.drops[cause as usize] += count;
-    }
-
-    pub(crate) fn drops(&self, cause: Cause) -> u64 {
-        self.drops[cause as usize]
-    }
-
-    pub(crate) fn lengths(&self) -> &LengthOverTime {
-        &self.lengths
-    }
-
-    pub(crate) fn reset_statistics(&mut self, now: Time) {
-        self.drops = [0; Cause::ALL.len()];
-        self.lengths.reset(now);
-    }
-
-    fn choose(&mut self, packet: Packet<P>) {
-        self.chosen.push_back((self.choices, packet));
-        self.choices += 1;
-    }
-
-    /// Claims one of the chosen packets. Returns whether one more could be added.
-    fn claim_chosen(&mut self, place: usize, load: &mut impl Load<P>) -> bool {
-        let (number, packet) = self.chosen.remove(place).expect("one of the chosen");
-        let goes_on = load.add(number, &packet);
-        self.claimed.push_back((number, packet));
-        self.in_service += 1;
-        goes_on
-    }
-
-    /// Drops from the largest queue. Returns the packet that has just joined the queue `joined`, if it is dropped.
-    fn drop_from_the_fattest(&mut self, now: Time, joined: usize) -> Option<Packet<P>> {
-        let (_, fattest) = self.flows.fattest().expect("a packet has just joined");
-        let (dropped, refused) = self.flows.drop_half(fattest, joined, |packet| {
-            self.lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
-            self.tap.lost(now, Cause::QueueFull, packet, None);
-        });
-        refused.iter().for_each(|packet| self.tap.lost(now, Cause::QueueFull, packet, None));
-        self.drops[Cause::QueueFull as usize] += u64::from(dropped);
-        refused
+    /// An empty queue; its random stream is drawn from once.
+    pub(super) fn new(config: FqCodelConfig, setup: Setup<'_>) -> Self {
+        Self::of(FlowQueues::new(config, setup.streams.stream(setup.name).next_u64()), setup)
     }
 }
 
-/// Counts CoDel's drops, and records them if asked to.
-fn dropped_into<'a, P>(
-    now: Time,
-    lost: &'a mut Option<Vec<Departure>>,
-    drops: &'a mut [u64],
-    tap: &'a Tap<P>,
-) -> impl FnMut(&Packet<P>) {
-    move |packet| {
-        drops[Cause::CoDel as usize] += 1;
-        lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
-        tap.lost(now, Cause::CoDel, packet, None);
+impl<P> Scheduler<P> for FlowQueues<P> {
+    fn inside(&self) -> usize {
+        self.waiting()
+    }
+
+    /// Above the limit the largest queue is cut. The packet goes back if it is among the dropped.
+    fn accept(&mut self, now: Time, packet: Packet<P>, has_room: bool, desk: &mut Desk<P>) -> Result<(), Packet<P>> {
+        let joined = self.push(now, packet);
+        if has_room {
+            return Ok(());
+        }
+        let (_, fattest) = self.fattest().expect("a packet has just joined");
+        match self.drop_half(fattest, joined, |packet| desk.drop(now, Cause::QueueFull, packet)) {
+            Some(packet) => desk.refuse(now, packet),
+            None => Ok(()),
+        }
+    }
+
+    /// Without a destination, of the queue whose turn it is; else of the first in order that has a packet to it in front.
+    fn next(
+        &mut self,
+        now: Time,
+        to: Option<Destination>,
+        fits: &dyn Fn(Bytes) -> bool,
+        desk: &mut Desk<P>,
+    ) -> Option<Packet<P>> {
+        let drop = |packet: &Packet<P>| desk.drop(now, Cause::CoDel, packet);
+        let Some(to) = to else { return self.dequeue(now, drop) };
+        let has_one = |&index: &usize| self.first(index).is_some_and(|packet| packet.to == to);
+        let index = (0..self.listed()).map(|place| self.at(place)).find(has_one)?;
+        let is_small_enough = self.first(index).is_some_and(|packet| fits(packet.size));
+        if is_small_enough { self.dequeue_from(index, now, drop) } else { None }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Queue;
     use super::*;
     use crate::packet::{Destination, NodeId};
+    use crate::random::Streams;
     use proptest::prelude::*;
 
     fn ms(millis: u64) -> Time {
@@ -291,8 +152,8 @@ mod tests {
 
     /// With enough queues that flows 0 to 9 do not collide.
     fn queue(limit: usize, config: FqCodelConfig) -> FqCodel<usize> {
-        let queue = FqCodel::new(config, limit, Streams::new(1), "queue");
-        let mut used: Vec<_> = (0..10).map(|flow| queue.flows.hash(flow)).collect();
+        let queue = FqCodel::new(config, Setup { limit: limit, streams: Streams::new(1), name: "queue" });
+        let mut used: Vec<_> = (0..10).map(|flow| queue.scheduler.hash(flow)).collect();
         used.sort_unstable();
         used.dedup();
         assert_eq!(used.len(), 10);
@@ -394,7 +255,7 @@ mod tests {
         assert_eq!((queue.len(), queue.room()), (12, 0));
         // The 13th is taken in; 4 of the 8 packets of flow 0 go.
         queue.push(Time::ZERO, packet(2, 1500, 12)).unwrap();
-        assert_eq!((queue.len(), queue.room(), queue.drops(Cause::QueueFull)), (9, 3, 4));
+        assert_eq!((queue.len(), queue.room(), queue.desk().counted.drops(Cause::QueueFull)), (9, 3, 4));
         let mut left: Vec<_> = (0..9).map(|_| pop(&mut queue, Time::ZERO).payload).collect();
         left.sort_unstable();
         assert_eq!(left, [4, 5, 6, 7, 8, 9, 10, 11, 12]);
@@ -410,7 +271,7 @@ mod tests {
         queue.push(Time::ZERO, packet(1, 1500, 10)).unwrap();
         queue.push(Time::ZERO, packet(1, 1500, 11)).unwrap();
         queue.push(Time::ZERO, packet(0, 40, 12)).unwrap();
-        assert_eq!((queue.len(), queue.drops(Cause::QueueFull)), (12, 1));
+        assert_eq!((queue.len(), queue.desk().counted.drops(Cause::QueueFull)), (12, 1));
         assert!((0..12).all(|_| pop(&mut queue, Time::ZERO).payload != 10));
     }
 
@@ -422,7 +283,7 @@ mod tests {
         queue.push(Time::ZERO, packet(1, 40, 1)).unwrap();
         assert_eq!(queue.push(Time::ZERO, packet(2, 1500, 2)), Err(packet(2, 1500, 2)));
         assert_eq!(queue.push(Time::ZERO, packet(1, 40, 3)), Ok(()), "the older one of its flow is dropped instead");
-        assert_eq!((queue.len(), queue.drops(Cause::QueueFull)), (2, 2));
+        assert_eq!((queue.len(), queue.desk().counted.drops(Cause::QueueFull)), (2, 2));
         assert_eq!([pop(&mut queue, Time::ZERO).payload, pop(&mut queue, Time::ZERO).payload], [0, 3]);
     }
 
@@ -436,12 +297,12 @@ mod tests {
         for millis in 0..105 {
             pop(&mut queue, ms(millis));
         }
-        assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (195, 0));
+        assert_eq!((queue.len(), queue.desk().counted.drops(Cause::CoDel)), (195, 0));
         assert_eq!(queue.head(ms(105)).1.payload, 106);
-        assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
+        assert_eq!((queue.len(), queue.desk().counted.drops(Cause::CoDel)), (194, 1));
         // Independent of the number of transmissions.
         assert_eq!(queue.head(ms(400)).1.payload, 106);
-        assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
+        assert_eq!((queue.len(), queue.desk().counted.drops(Cause::CoDel)), (194, 1));
         assert_eq!(pop(&mut queue, ms(400)).payload, 106);
     }
 
@@ -449,8 +310,8 @@ mod tests {
     fn which_flows_share_a_queue_is_the_luck_of_the_seed() {
         let config = FqCodelConfig { flows: 64, ..FqCodelConfig::default() };
         let indices = |seed| {
-            let queue = FqCodel::<()>::new(config, 10, Streams::new(seed), "queue");
-            (0..1000).map(|flow| queue.flows.hash(flow)).collect::<Vec<_>>()
+            let queue = FqCodel::<()>::new(config, Setup { limit: 10, streams: Streams::new(seed), name: "queue" });
+            (0..1000).map(|flow| queue.scheduler.hash(flow)).collect::<Vec<_>>()
         };
         assert_eq!(indices(1), indices(1));
         assert_ne!(indices(1), indices(2));
@@ -498,7 +359,7 @@ mod tests {
                 flows: queues,
                 drop_batch,
             };
-            let mut queue = FqCodel::new(config, limit, Streams::new(1), "queue");
+            let mut queue = FqCodel::new(config, Setup { limit: limit, streams: Streams::new(1), name: "queue" });
             let (mut now, mut came, mut sent) = (Time::ZERO, 0, 0);
             let mut last_of_flow = [None; 4];
             for operation in operations {
@@ -506,11 +367,11 @@ mod tests {
                     Operation::Wait(millis) => now += Span::from_millis(millis),
                     Operation::Push { flow, bytes } => {
                         let room = queue.room();
-                        let before = queue.drops(Cause::QueueFull);
+                        let before = queue.desk().counted.drops(Cause::QueueFull);
                         let refused = queue.push(now, packet(flow, bytes, came)).is_err();
                         came += 1;
-                        prop_assert_eq!(room == 0, queue.drops(Cause::QueueFull) > before);
-                        prop_assert!(!refused || queue.drops(Cause::QueueFull) == before + 1);
+                        prop_assert_eq!(room == 0, queue.desk().counted.drops(Cause::QueueFull) > before);
+                        prop_assert!(!refused || queue.desk().counted.drops(Cause::QueueFull) == before + 1);
                     }
                     Operation::Choose if queue.len() > 0 => {
                         let chosen = queue.head(now).1.payload;
@@ -525,10 +386,10 @@ mod tests {
                     }
                     Operation::Choose | Operation::Send => {}
                 }
-                let dropped = queue.drops(Cause::QueueFull) + queue.drops(Cause::CoDel);
+                let dropped = queue.desk().counted.drops(Cause::QueueFull) + queue.desk().counted.drops(Cause::CoDel);
                 prop_assert_eq!(came as u64, queue.len() as u64 + sent + dropped);
                 prop_assert!(queue.len() <= limit);
-                queue.flows.check();
+                queue.scheduler.check();
             }
         }
     }

@@ -34,11 +34,10 @@
 //! ATC 2017.
 
 use super::flow_queues::FlowQueues;
-use super::{Fifo, FqCodelConfig, Load};
+use super::{Desk, Fifo, FqCodelConfig, Load, Queue, Setup};
+use crate::config::ConfigError;
 use crate::packet::{Destination, Packet};
-use crate::random::Streams;
-use crate::statistics::{Cause, LengthOverTime};
-use crate::watch::Tap;
+use crate::statistics::Cause;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use rand::Rng;
 use std::collections::VecDeque;
@@ -83,23 +82,35 @@ pub enum DeviceLimit {
     Aggregates,
 }
 
-impl Default for Mac80211Config {
-    fn default() -> Self {
-        let flows = FqCodelConfig {
+impl Mac80211Config {
+    /// Those of Linux 6.18.
+    pub const DEFAULT: Self = Self {
+        flows: FqCodelConfig {
             target: Span::from_millis(20),
             interval: Span::from_millis(100),
             quantum: Bytes::new(300),
             flows: 1024,
             drop_batch: 32,
-        };
-        Self { flows, airtime_fairness: true, device: DeviceLimit::Airtime }
+        },
+        airtime_fairness: true,
+        device: DeviceLimit::Airtime,
+    };
+
+    /// Whether they are possible, in this field of the configuration.
+    pub(super) fn validate(self, field: &str) -> Result<(), ConfigError> {
+        self.flows.validate(field)
+    }
+}
+
+impl Default for Mac80211Config {
+    fn default() -> Self {
+        Self::DEFAULT
     }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Mac80211<P> {
     config: Mac80211Config,
-    limit: usize,
     /// The salts of the hashes: the broadcasts' is its first draw, that of the station with number N draw N + 2.
     salts: rand_chacha::ChaCha8Rng,
     /// By station: its number, if that is not its place.
@@ -118,9 +129,7 @@ pub(crate) struct Mac80211<P> {
     aggregates: Vec<(usize, usize)>,
     /// Stations that get no turn.
     held: Vec<usize>,
-    lengths: LengthOverTime,
-    drops: [u64; Cause::ALL.len()],
-    pub(crate) tap: Tap<P>,
+    desk: Desk<P>,
 }
 
 #[derive(Clone, Debug)]
@@ -139,55 +148,33 @@ struct Station<P> {
 /// The broadcasts' index in the turns.
 const BROADCASTS: usize = usize::MAX;
 
-impl<P> Mac80211<P> {
-    /// Empty queues; `name` is that of their random stream.
-    pub(crate) fn new(config: Mac80211Config, limit: usize, streams: Streams, name: &str) -> Self {
-        let mut salts = streams.stream(name);
-        Self {
-            config,
-            limit,
-            broadcasts: Station::new(config, salts.next_u64()),
-            salts,
-            numbers: Vec::new(),
-            stations: Vec::new(),
-            turns: VecDeque::new(),
-            above: 0,
-            device: Fifo::new(usize::MAX),
-            pending: Span::ZERO,
-            aggregates: Vec::new(),
-            held: Vec::new(),
-            lengths: LengthOverTime::new(),
-            drops: [0; Cause::ALL.len()],
-            tap: Tap::NONE,
-        }
+impl<P> Queue<P> for Mac80211<P> {
+    fn desk(&self) -> &Desk<P> {
+        &self.desk
     }
 
-    /// By station: its number in the stream of salts.
-    pub(crate) fn number_stations(&mut self, numbers: &[u16]) {
-        self.numbers = numbers.to_vec();
+    fn desk_mut(&mut self) -> &mut Desk<P> {
+        &mut self.desk
     }
 
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.above + self.device.len()
     }
 
-    /// The number of unclaimed packets.
-    pub(crate) fn waiting(&self) -> usize {
+    fn waiting(&self) -> usize {
         self.above + self.device.waiting()
     }
 
-    /// Whether the device queue has an unclaimed packet.
-    pub(crate) fn is_ready(&self) -> bool {
+    fn room(&self) -> usize {
+        self.desk.limit.saturating_sub(self.above)
+    }
+
+    fn is_ready(&self) -> bool {
         self.device.waiting() > 0
     }
 
-    /// The number of packets that fit in without a loss.
-    pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.above)
-    }
-
-    /// Queues the packet. Above the limit the largest queue is cut. Returns the packet if it was among the dropped.
-    pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+    /// Above the limit the largest queue is cut. The packet goes back if it is among the dropped.
+    fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         let index = index_of(&packet);
         let station = self.station(index);
         let flow = station.queues.push(now, packet);
@@ -195,82 +182,83 @@ impl<P> Mac80211<P> {
             self.list(index);
         }
         self.above += 1;
-        let refused = if self.above > self.limit { self.drop_from_the_fattest(now, index, flow) } else { None };
+        let taken = if self.above > self.desk.limit { self.drop_from_the_fattest(now, index, flow) } else { Ok(()) };
         self.pull(now);
-        self.lengths.change(now, self.len());
-        refused.map_or(Ok(()), Err)
+        self.desk.counted.change(now, self.len());
+        taken
     }
 
-    /// The next packet to send, and its place in the device queue.
-    pub(crate) fn head(&self) -> (u64, &Packet<P>) {
-        self.device.head()
+    /// The place is that in the device queue.
+    fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
+        self.device.head(now)
     }
 
-    /// Takes the head, with its transmission complete at once.
-    pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
+    fn pop(&mut self, now: Time) -> Packet<P> {
         let packet = self.device.pop(now);
         let index = index_of(&packet);
         self.forget(now, index, 1);
         packet
     }
 
-    /// Claims packets to this destination (`None`: any), until one does not fit.
-    pub(crate) fn claim(&mut self, to: Option<Destination>, load: &mut impl Load<P>) {
-        self.device.claim(to, load);
+    fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
+        self.device.claim(now, to, load);
     }
 
-    /// A claimed packet that is not taken out yet.
-    pub(crate) fn claimed(&self, place: u64) -> Option<&Packet<P>> {
+    fn claimed(&self, place: u64) -> Option<&Packet<P>> {
         self.device.claimed(place)
     }
 
-    /// Takes out a claimed packet, which still counts.
-    pub(crate) fn take(&mut self, place: u64) -> Packet<P> {
+    fn take(&mut self, place: u64) -> Packet<P> {
         self.device.take(place)
     }
 
-    /// Transmission of this many claimed packets to the station is complete.
-    pub(crate) fn release(&mut self, now: Time, station: usize, packets: usize) {
-        self.device.release(now, packets);
+    fn release(&mut self, now: Time, station: usize, packets: usize) {
+        self.device.release(now, station, packets);
         self.forget(now, station, packets);
     }
 
-    /// A transmission to or from the station has taken this air time.
-    pub(crate) fn on_airtime(&mut self, station: usize, air: Span) {
+    fn number_stations(&mut self, numbers: &[u16]) {
+        self.numbers = numbers.to_vec();
+    }
+
+    fn on_airtime(&mut self, station: usize, air: Span) {
         self.station(station).deficit -= nanos(air);
     }
 
-    /// Frames to the station go at this rate from now on.
-    pub(crate) fn on_rate(&mut self, station: usize, rate: Rate, preamble: Span) {
+    fn on_rate(&mut self, station: usize, rate: Rate, preamble: Span) {
         let station = self.station(station);
         (station.rate, station.preamble) = (rate, preamble);
     }
 
-    /// A station gets no turn from now on, or again.
-    pub(crate) fn hold(&mut self, now: Time, station: usize, held: bool) {
+    /// A station that is held gets no turn.
+    fn hold(&mut self, now: Time, station: usize, held: bool) {
         self.held.retain(|other| *other != station);
         if held {
             self.held.push(station);
         }
         self.pull(now);
-        self.lengths.change(now, self.len());
+        self.desk.counted.change(now, self.len());
     }
+}
 
-    pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
-        self.drops[cause as usize] += count;
-    }
-
-    pub(crate) fn drops(&self, cause: Cause) -> u64 {
-        self.drops[cause as usize]
-    }
-
-    pub(crate) fn lengths(&self) -> &LengthOverTime {
-        &self.lengths
-    }
-
-    pub(crate) fn reset_statistics(&mut self, now: Time) {
-        self.drops = [0; Cause::ALL.len()];
-        self.lengths.reset(now);
+impl<P> Mac80211<P> {
+    /// Empty queues.
+    pub(super) fn new(config: Mac80211Config, setup: Setup<'_>) -> Self {
+        let mut salts = setup.streams.stream(setup.name);
+        Self {
+            config,
+            broadcasts: Station::new(config, salts.next_u64()),
+            salts,
+            numbers: Vec::new(),
+            stations: Vec::new(),
+            turns: VecDeque::new(),
+            above: 0,
+            device: Fifo::with_limit(usize::MAX),
+            pending: Span::ZERO,
+            aggregates: Vec::new(),
+            held: Vec::new(),
+            desk: Desk::new(setup.limit),
+        }
     }
 
     fn at(&self, index: usize) -> &Station<P> {
@@ -304,7 +292,7 @@ impl<P> Mac80211<P> {
             }
         }
         self.pull(now);
-        self.lengths.change(now, self.len());
+        self.desk.counted.change(now, self.len());
     }
 
     /// Fills the device queue.
@@ -314,11 +302,7 @@ impl<P> Mac80211<P> {
             while self.may_add(index, packets, self.pending - before) {
                 let station = if index == BROADCASTS { &mut self.broadcasts } else { &mut self.stations[index] };
                 let waiting = station.queues.waiting();
-                let codel_drops = &mut self.drops[Cause::CoDel as usize];
-                let next = station.queues.dequeue(now, |packet| {
-                    *codel_drops += 1;
-                    self.tap.lost(now, Cause::CoDel, packet, None);
-                });
+                let next = station.queues.dequeue(now, |packet| self.desk.drop(now, Cause::CoDel, packet));
                 self.above -= waiting - station.queues.waiting();
                 let Some(packet) = next else { break };
                 let expected = station.expected_airtime(packet.size);
@@ -408,19 +392,16 @@ impl<P> Mac80211<P> {
         }
     }
 
-    /// Drops from the largest queue. Returns the packet that has just joined this flow of the station, if it is dropped.
-    fn drop_from_the_fattest(&mut self, now: Time, joined: usize, flow: usize) -> Option<Packet<P>> {
+    /// Drops from the largest queue. Refuses the packet that has just joined this flow of the station, if it is among them.
+    fn drop_from_the_fattest(&mut self, now: Time, joined: usize, flow: usize) -> Result<(), Packet<P>> {
         let fattest = |&index: &usize| self.at(index).queues.fattest().map(|(bytes, flow)| (bytes, index, flow));
         let (_, index, fattest) = self.turns.iter().filter_map(fattest).max().expect("a packet has just joined");
         let joined = if index == joined { flow } else { usize::MAX };
-        let tap = std::mem::replace(&mut self.tap, Tap::NONE);
-        let lost = |packet: &Packet<P>| tap.lost(now, Cause::QueueFull, packet, None);
-        let (dropped, refused) = self.station(index).queues.drop_half(fattest, joined, lost);
-        refused.iter().for_each(lost);
-        self.tap = tap;
-        self.above -= dropped as usize;
-        self.drops[Cause::QueueFull as usize] += u64::from(dropped);
-        refused
+        let queues = if index == BROADCASTS { &mut self.broadcasts.queues } else { &mut self.stations[index].queues };
+        let before = queues.waiting();
+        let refused = queues.drop_half(fattest, joined, |packet| self.desk.drop(now, Cause::QueueFull, packet));
+        self.above -= before - queues.waiting();
+        refused.map_or(Ok(()), |packet| self.desk.refuse(now, packet))
     }
 }
 
@@ -468,6 +449,7 @@ fn nanos(span: Span) -> i64 {
 mod tests {
     use super::*;
     use crate::packet::NodeId;
+    use crate::random::Streams;
     use proptest::prelude::*;
 
     /// Claims one packet.
@@ -497,14 +479,14 @@ mod tests {
     }
 
     fn queues(limit: usize) -> Mac80211<()> {
-        Mac80211::new(Mac80211Config::default(), limit, Streams::new(1), "queue")
+        Mac80211::new(Mac80211Config::default(), Setup { limit: limit, streams: Streams::new(1), name: "queue" })
     }
 
     /// Sends the next packet, which takes this air time, and returns its station and its number.
     fn send(queues: &mut Mac80211<()>, now: Time, air: impl Fn(usize) -> Span) -> (usize, u64) {
-        let Destination::Node(to) = queues.head().1.to else { panic!("no broadcasts here") };
+        let Destination::Node(to) = queues.head(now).1.to else { panic!("no broadcasts here") };
         let mut load = One(None);
-        queues.claim(Some(Destination::Node(to)), &mut load);
+        queues.claim(now, Some(Destination::Node(to)), &mut load);
         let packet = queues.take(load.0.unwrap());
         queues.on_airtime(to.index(), air(to.index()));
         queues.release(now, to.index(), 1);
@@ -533,7 +515,7 @@ mod tests {
     /// and each packet from the first station, one per packet to it, so long.
     fn sent(device: DeviceLimit, airtime_fairness: bool, down: [u64; 2], up: u64) -> [f64; 2] {
         let config = Mac80211Config { device, airtime_fairness, ..Mac80211Config::default() };
-        let mut queues = Mac80211::new(config, 10_000, Streams::new(1), "queue");
+        let mut queues = Mac80211::new(config, Setup { limit: 10_000, streams: Streams::new(1), name: "queue" });
         let (mut now, mut sent) = (Time::ZERO, [0.0; 2]);
         for id in 0..20_000 {
             for (station, micros) in down.into_iter().enumerate() {
@@ -589,7 +571,7 @@ mod tests {
         for id in 0..held {
             queues.push(Time::ZERO, packet(1, 8, id)).unwrap();
         }
-        assert!(queues.above <= 100 && queues.drops(Cause::QueueFull) > 0);
+        assert!(queues.above <= 100 && queues.desk().counted.drops(Cause::QueueFull) > 0);
         // The station with few packets has lost none.
         let mut arrived = Vec::new();
         while queues.len() > 0 {
@@ -619,7 +601,7 @@ mod tests {
                     send(&mut queues, now, |_| Span::from_micros(micros));
                     sent += 1;
                 }
-                let dropped = queues.drops(Cause::QueueFull) + queues.drops(Cause::CoDel);
+                let dropped = queues.desk().counted.drops(Cause::QueueFull) + queues.desk().counted.drops(Cause::CoDel);
                 prop_assert_eq!(offered, sent + dropped + queues.len() as u64);
                 prop_assert!(queues.above <= limit);
                 let pending: Span = queues.stations.iter().map(|station| station.pending).sum();

@@ -1,34 +1,46 @@
-//! Queues of packets: the drop-tail queue, `fifo`; per-flow queues under CoDel, `fq_codel`; per-station queues of an
-//! access point, `mac80211`.
+//! Queues of packets in front of a transmitter, by their disciplines.
+//!
+//! A discipline is a file, its `mod`, and a line in the list below (docs/guide/new-parts.md). It is a [`Queue`]; or, if it
+//! does nothing but choose the next packet, a [`Scheduler`], with [`Served`] around it.
 
 mod codel;
+mod desk;
 mod fifo;
 mod flow_queues;
 mod fq_codel;
+#[cfg(test)]
+#[path = "../../tests/examples/lifo.rs"]
+mod lifo;
+#[macro_use]
+mod list;
 mod mac80211;
 mod packet_queue;
 
-use crate::packet::{Departure, Destination, Packet};
+use crate::config::ConfigError;
+use crate::packet::{Destination, Packet};
 use crate::random::Streams;
-use crate::statistics::{Cause, LengthOverTime, Observed, QueueId};
-use crate::watch::Tap;
+use crate::statistics::{Observed, QueueId};
+pub(crate) use desk::{Desk, Scheduler, Served};
+use enum_dispatch::enum_dispatch;
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
 use lasthop_units::{Bytes, Rate, Span, Time};
+#[cfg(test)]
+use lifo::Lifo;
 use mac80211::Mac80211;
 pub use mac80211::{DeviceLimit, Mac80211Config};
 
-/// The queueing discipline.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub enum Discipline {
+disciplines! {
     /// First in, first out; tail drop.
-    #[default]
-    Fifo,
-    /// FQ-CoDel (RFC 8290).
-    FqCodel(FqCodelConfig),
-    /// Linux's mac80211: of an access point of Wi-Fi alone.
-    Mac80211(Mac80211Config),
+    Fifo = "fifo", anywhere, 100 packets;
+    /// [FQ-CoDel](../models/queues.md#fq-codel) with the parameters of RFC 8290.
+    FqCodel(parameters: FqCodelConfig) = "fq_codel", anywhere, 100 packets;
+    /// The [queues per station of Linux's mac80211](../models/queues.md#mac80211s-queues), with airtime fairness and airtime limits.
+    Mac80211(parameters: Mac80211Config) = "mac80211", of_wifi, 8192 packets;
+    /// The example of docs/guide/new-parts.md.
+    #[cfg(test)]
+    Lifo = "lifo", anywhere, 100 packets;
 }
 
 /// A queue in front of a transmitter.
@@ -48,14 +60,22 @@ impl QueueConfig {
     }
 
     /// FQ-CoDel with the RFC's parameters and this limit in packets. The RFC's own limit is 10240.
-    pub fn fq_codel(packets: usize) -> Self {
-        Self { discipline: Discipline::FqCodel(FqCodelConfig::default()), packets }
+    pub const fn fq_codel(packets: usize) -> Self {
+        Self { discipline: Discipline::FqCodel(FqCodelConfig::DEFAULT), packets }
     }
 
     /// mac80211's queues with Linux's parameters and this limit in packets. Linux's own limit is 8192.
-    pub fn mac80211(packets: usize) -> Self {
-        Self { discipline: Discipline::Mac80211(Mac80211Config::default()), packets }
+    pub const fn mac80211(packets: usize) -> Self {
+        Self { discipline: Discipline::Mac80211(Mac80211Config::DEFAULT), packets }
     }
+}
+
+/// What a new queue gets: its limit in packets, and the name of its random stream, if it wants one.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Setup<'a> {
+    limit: usize,
+    streams: Streams,
+    name: &'a str,
 }
 
 /// The container for which a transmitter claims packets, to send them together.
@@ -67,219 +87,163 @@ pub(crate) trait Load<P> {
     fn add(&mut self, place: u64, packet: &Packet<P>) -> bool;
 }
 
-/// A queue of any discipline.
-#[derive(Clone, Debug)]
-pub(crate) enum Queue<P> {
-    Fifo(Fifo<P>),
-    FqCodel(Box<FqCodel<P>>),
-    Mac80211(Box<Mac80211<P>>),
-}
+/// A queue of one discipline. A packet waits until a transmitter claims it, and counts until it is released.
+#[enum_dispatch]
+pub(crate) trait Queue<P> {
+    /// Its limit and its counts.
+    fn desk(&self) -> &Desk<P>;
 
-impl<P> Queue<P> {
-    /// An empty queue; `name` is that of its random stream, if it has one.
-    pub(crate) fn new(config: QueueConfig, streams: Streams, name: &str) -> Self {
-        match config.discipline {
-            Discipline::Fifo => Self::Fifo(Fifo::new(config.packets)),
-            Discipline::FqCodel(parameters) => {
-                Self::FqCodel(Box::new(FqCodel::new(parameters, config.packets, streams, name)))
-            }
-            Discipline::Mac80211(parameters) => {
-                Self::Mac80211(Box::new(Mac80211::new(parameters, config.packets, streams, name)))
-            }
-        }
+    /// The same.
+    fn desk_mut(&mut self) -> &mut Desk<P>;
+
+    /// The number of packets, waiting or claimed.
+    fn len(&self) -> usize;
+
+    /// The number of unclaimed packets.
+    fn waiting(&self) -> usize;
+
+    /// The number of packets that fit in without a loss.
+    fn room(&self) -> usize {
+        self.desk().limit.saturating_sub(self.len())
     }
 
-    /// By station: its number in the stream of hashes, instead of its place.
-    pub(crate) fn number_stations(&mut self, numbers: &[u16]) {
-        if let Self::Mac80211(queue) = self {
-            queue.number_stations(numbers);
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Fifo(queue) => queue.len(),
-            Self::FqCodel(queue) => queue.len(),
-            Self::Mac80211(queue) => queue.len(),
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is no packet.
+    fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    pub(crate) fn room(&self) -> usize {
-        match self {
-            Self::Fifo(queue) => queue.room(),
-            Self::FqCodel(queue) => queue.room(),
-            Self::Mac80211(queue) => queue.room(),
-        }
+    /// Whether there is a packet to send next. A queue may hold back packets behind those claimed.
+    fn is_ready(&self) -> bool {
+        self.waiting() > 0
     }
 
     /// Queues the packet, or counts it as dropped and returns it.
-    pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        match self {
-            Self::Fifo(queue) => queue.push(now, packet),
-            Self::FqCodel(queue) => queue.push(now, packet),
-            Self::Mac80211(queue) => queue.push(now, packet),
-        }
-    }
-
-    /// The number of unclaimed packets.
-    pub(crate) fn waiting(&self) -> usize {
-        match self {
-            Self::Fifo(queue) => queue.waiting(),
-            Self::FqCodel(queue) => queue.waiting(),
-            Self::Mac80211(queue) => queue.waiting(),
-        }
-    }
-
-    /// Whether there is a packet to send next. mac80211 may hold back packets behind those claimed.
-    pub(crate) fn is_ready(&self) -> bool {
-        match self {
-            Self::Mac80211(queue) => queue.is_ready(),
-            _ => self.waiting() > 0,
-        }
-    }
+    fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>>;
 
     /// The next packet, with its place in the queue's order. It stays next until it is claimed.
-    pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
-        match self {
-            Self::Fifo(queue) => queue.head(),
-            Self::FqCodel(queue) => queue.head(now),
-            Self::Mac80211(queue) => queue.head(),
-        }
-    }
+    fn head(&mut self, now: Time) -> (u64, &Packet<P>);
 
     /// Takes the head, with its transmission complete at once.
-    pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
-        match self {
-            Self::Fifo(queue) => queue.pop(now),
-            Self::FqCodel(queue) => queue.pop(now),
-            Self::Mac80211(queue) => queue.pop(now),
-        }
-    }
+    fn pop(&mut self, now: Time) -> Packet<P>;
 
     /// Claims packets to this destination (`None`: any), in order, until one does not fit. They count until they are
     /// [released](Self::release).
-    #[inline]
-    pub(crate) fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
-        match self {
-            Self::Fifo(queue) => queue.claim(to, load),
-            Self::FqCodel(queue) => queue.claim(now, to, load),
-            Self::Mac80211(queue) => queue.claim(to, load),
-        }
-    }
+    fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>);
 
     /// A claimed packet that is not taken out yet.
-    pub(crate) fn claimed(&self, place: u64) -> Option<&Packet<P>> {
-        match self {
-            Self::Fifo(queue) => queue.claimed(place),
-            Self::FqCodel(queue) => queue.claimed(place),
-            Self::Mac80211(queue) => queue.claimed(place),
-        }
-    }
-
-    /// Where it tells its losses.
-    pub(crate) fn tap(&mut self) -> &mut Tap<P> {
-        match self {
-            Self::Fifo(queue) => &mut queue.tap,
-            Self::FqCodel(queue) => &mut queue.tap,
-            Self::Mac80211(queue) => &mut queue.tap,
-        }
-    }
+    fn claimed(&self, place: u64) -> Option<&Packet<P>>;
 
     /// Takes out a claimed packet, which still counts.
-    #[inline]
-    pub(crate) fn take(&mut self, place: u64) -> Packet<P> {
-        match self {
-            Self::Fifo(queue) => queue.take(place),
-            Self::FqCodel(queue) => queue.take(place),
-            Self::Mac80211(queue) => queue.take(place),
-        }
-    }
+    fn take(&mut self, place: u64) -> Packet<P>;
 
     /// Transmission of this many claimed packets to or from the station is complete.
-    #[inline]
-    pub(crate) fn release(&mut self, now: Time, station: usize, packets: usize) {
-        match self {
-            Self::Fifo(queue) => queue.release(now, packets),
-            Self::FqCodel(queue) => queue.release(now, packets),
-            Self::Mac80211(queue) => queue.release(now, station, packets),
-        }
-    }
+    fn release(&mut self, now: Time, station: usize, packets: usize);
+
+    /// By station: its number in the stream of hashes, instead of its place.
+    fn number_stations(&mut self, _numbers: &[u16]) {}
 
     /// A transmission to or from a station has taken this air time.
-    #[inline]
-    pub(crate) fn on_airtime(&mut self, station: usize, air: Span) {
-        if let Self::Mac80211(queue) = self {
-            queue.on_airtime(station, air);
-        }
-    }
+    fn on_airtime(&mut self, _station: usize, _air: Span) {}
 
     /// Frames to a station go at this rate, behind this preamble, from now on.
-    #[inline]
-    pub(crate) fn on_rate(&mut self, station: usize, rate: Rate, preamble: Span) {
-        if let Self::Mac80211(queue) = self {
-            queue.on_rate(station, rate, preamble);
-        }
-    }
+    fn on_rate(&mut self, _station: usize, _rate: Rate, _preamble: Span) {}
 
-    /// A station is held from now on, or goes on: mac80211 does not send more of its packets to the device meanwhile.
-    pub(crate) fn hold(&mut self, now: Time, station: usize, held: bool) {
-        if let Self::Mac80211(queue) = self {
-            queue.hold(now, station, held);
-        }
-    }
+    /// A station is held from now on, or goes on.
+    fn hold(&mut self, _now: Time, _station: usize, _held: bool) {}
+}
 
-    /// Starts recording packets that are dropped after acceptance. Returns whether there can be any: a drop-tail queue
-    /// has none.
-    pub(crate) fn note_lost(&mut self) -> bool {
-        if let Self::FqCodel(queue) = self {
-            queue.note_lost();
-        }
-        matches!(self, Self::FqCodel(_))
-    }
-
-    /// The packets dropped after acceptance since the last call, in order.
-    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
-        let queue = if let Self::FqCodel(queue) = self { Some(queue) } else { None };
-        queue.into_iter().flat_map(|queue| queue.take_lost())
-    }
-
-    /// Reports drops under this place, regardless of where the packets went.
-    pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
-        match self {
-            Self::Fifo(queue) => queue.count_drops(cause, count),
-            Self::FqCodel(queue) => queue.count_drops(cause, count),
-            Self::Mac80211(queue) => queue.count_drops(cause, count),
-        }
-    }
-
-    /// Its lengths over time.
-    pub(crate) fn lengths(&self) -> &LengthOverTime {
-        match self {
-            Self::Fifo(queue) => queue.lengths(),
-            Self::FqCodel(queue) => queue.lengths(),
-            Self::Mac80211(queue) => queue.lengths(),
-        }
-    }
-
+impl<P> AnyQueue<P> {
     /// The statistics of this queue, under the name `place`.
     pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
-        let drops = |cause| match self {
-            Self::Fifo(queue) => queue.drops(cause),
-            Self::FqCodel(queue) => queue.drops(cause),
-            Self::Mac80211(queue) => queue.drops(cause),
-        };
-        Observed { queue: self.lengths().statistics(place, now), drops: Cause::ALL.map(drops) }
+        self.desk().counted.observe(place, now)
     }
 
     pub(crate) fn reset_statistics(&mut self, now: Time) {
-        match self {
-            Self::Fifo(queue) => queue.reset_statistics(now),
-            Self::FqCodel(queue) => queue.reset_statistics(now),
-            Self::Mac80211(queue) => queue.reset_statistics(now),
+        self.desk_mut().counted.reset(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::NodeId;
+    use crate::statistics::Cause;
+    use proptest::prelude::*;
+
+    /// Takes packets up to a number.
+    struct UpTo(usize, Vec<u64>);
+
+    impl Load<usize> for UpTo {
+        fn fits(&self, _: Bytes) -> bool {
+            self.0 > 0
         }
+
+        fn add(&mut self, place: u64, _: &Packet<usize>) -> bool {
+            self.0 -= 1;
+            self.1.push(place);
+            self.0 > 0
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// What a discipline drops after it has accepted it, it reports, whichever it is.
+        #[test]
+        fn every_packet_leaves_a_queue_of_any_discipline_once_or_is_reported_as_dropped(
+            steps in prop::collection::vec((0..5_u8, 0..3_u16, 1..4_usize, 0..40_000_u64), 1..300),
+            limit in 1..20_usize,
+        ) {
+            for &(word, discipline) in Discipline::WORDS {
+                let mut queue = AnyQueue::new(QueueConfig { discipline, packets: limit }, Streams::new(1), "queue");
+                queue.desk_mut().note_dropped();
+                let (mut now, mut offered, mut gone) = (Time::ZERO, 0, Vec::new());
+                for &(step, node, number, micros) in &steps {
+                    now += Span::from_micros(micros);
+                    let to = Destination::Node(NodeId(node));
+                    if step < 3 {
+                        let packet =
+                            Packet { to, flow: u32::from(node), id: offered, ..Packet::full(offered as usize) };
+                        offered += 1;
+                        gone.extend(queue.push(now, packet).err().map(|refused| refused.id));
+                    } else if step == 3 && queue.is_ready() {
+                        gone.push(queue.pop(now).id);
+                    } else if step == 4 && queue.is_ready() {
+                        let to = queue.head(now).1.to;
+                        let Destination::Node(station) = to else { unreachable!("no broadcasts here") };
+                        let mut load = UpTo(number, Vec::new());
+                        queue.claim(now, Some(to), &mut load);
+                        gone.extend(load.1.iter().map(|&place| queue.take(place).id));
+                        queue.release(now, station.index(), load.1.len());
+                    }
+                    gone.extend(queue.desk_mut().take_dropped().map(|dropped| dropped.id));
+                    prop_assert_eq!(gone.len() + queue.len(), offered as usize, "{}", word);
+                }
+                gone.sort_unstable();
+                gone.dedup();
+                prop_assert_eq!(gone.len() + queue.len(), offered as usize, "{}: twice", word);
+                let counted = &queue.desk().counted;
+                prop_assert!(counted.drops(Cause::QueueFull) + counted.drops(Cause::CoDel) <= offered);
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_packet_of_the_example_is_the_first_to_go() {
+        let mut queue = AnyQueue::new(QueueConfig { discipline: Discipline::Lifo, packets: 3 }, Streams::new(1), "");
+        for number in 0..4 {
+            assert_eq!(queue.push(Time::ZERO, Packet::full(number)).is_ok(), number < 3);
+        }
+        assert_eq!([(); 3].map(|()| queue.pop(Time::ZERO).payload), [2, 1, 0]);
+    }
+
+    #[test]
+    fn the_page_about_new_parts_has_the_example_as_it_is_compiled() {
+        let page = include_str!("../../../../docs/guide/new-parts.md");
+        assert!(page.contains(include_str!("../../tests/examples/lifo.rs")), "crates/network/tests/examples/lifo.rs");
+        assert!(
+            page.contains(include_str!("../../tests/examples/random.rs")),
+            "crates/network/tests/examples/random.rs"
+        );
     }
 }

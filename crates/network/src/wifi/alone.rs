@@ -3,7 +3,7 @@
 use super::airtime::{AirTimes, ModeId, Unanswered};
 use super::cell::Cell;
 use super::noise::Noise;
-use super::rate_control::RateControl;
+use super::rate_control::{RateControl, modes};
 use crate::config::{HostConfig, WifiConfig};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 
@@ -33,12 +33,7 @@ pub(super) fn best_mode(own: &WifiConfig, times: &AirTimes, noise: &Noise) -> Mo
         let (throughput, _) = of_mode(own, times, noise, id);
         (throughput, std::cmp::Reverse(times.mode(id).rate))
     };
-    let rates = || own.rates().into_iter().filter(|&rate| rate <= own.rate).map(ModeId::from);
-    let best = match own.standard.aggregates() {
-        true => times.choices(own).map(|(id, _)| id).max_by_key(value),
-        false => rates().max_by_key(value),
-    };
-    best.expect("each standard has modes")
+    modes(own, times).into_iter().max_by_key(value).expect("each standard has modes")
 }
 
 /// Throughput and loss with this mode.

@@ -2,27 +2,26 @@
 
 use super::airtime::{AirTimes, Mode, ModeId};
 use super::alone::best_mode;
-use super::constants::PhyRate;
 use super::edca::Category;
 use super::noise::Noise;
 use super::originator::Originator;
-use super::rate_control::{Controller, Decision, RateControl};
+use super::rate_control::{AnyController, Controller as _, Decision, RateControl, Setup};
 use super::recipient::Recipient;
 use crate::config::{HostConfig, WifiConfig};
 use crate::random::{Streams, numbers};
-use crate::statistics::WifiLinkStatistics;
+use crate::statistics::{Way, WifiLinkStatistics};
 use lasthop_units::{Rate, Time};
 use rand_chacha::ChaCha8Rng;
 
 /// From the station, and to it.
-pub(super) const UP: usize = 0;
-pub(super) const DOWN: usize = 1;
+pub(super) const UP: Way = Way::Forth;
+pub(super) const DOWN: Way = Way::Back;
 
 /// A station's direction in an access category: the index of its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) station: usize,
-    pub(super) way: usize,
+    pub(super) way: Way,
     pub(super) category: Category,
 }
 
@@ -36,10 +35,10 @@ pub(super) struct Ends<P> {
 #[derive(Clone, Debug)]
 pub(super) struct Direction<P> {
     pub(super) ends: EndsByCategory<P>,
-    pub(super) controller: Controller,
-    /// The limit of a fresh controller, which the next transmission begins with. The one on the air is for the present
+    pub(super) controller: AnyController,
+    /// The mode of a fresh controller, which the next transmission begins with. The one on the air is for the present
     /// controller.
-    pub(super) new_limit: Option<Limit>,
+    pub(super) new_mode: Option<ModeId>,
     /// The number of such changes.
     changes: u32,
     pub(super) counts: WifiLinkStatistics,
@@ -47,17 +46,6 @@ pub(super) struct Direction<P> {
     kbps_sum: u64,
     pub(super) most_frames: usize,
     pub(super) amsdu_bytes: u64,
-}
-
-/// What a controller does not exceed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
-    /// 802.11b and 802.11g.
-    Rate(PhyRate),
-    /// 802.11n and later.
-    Modulation,
-    /// Without measurements: it always sends in this mode.
-    Mode(ModeId),
 }
 
 /// The ends in each access category. Those other than best effort exist once used.
@@ -120,14 +108,13 @@ impl Controllers {
         }
     }
 
-    /// The limit of this station.
-    pub(super) fn limit(&self, station: usize, times: &AirTimes, noise: &Noise) -> Limit {
+    /// The mode of this station if its controller does not choose.
+    pub(super) fn mode(&self, station: usize, times: &AirTimes, noise: &Noise) -> ModeId {
         let own = &self.stations[station];
-        match (own.standard.aggregates(), own.rate_control) {
-            (_, RateControl::Ideal) => Limit::Mode(best_mode(own, times, noise)),
-            (true, RateControl::MinstrelHt) => Limit::Modulation,
-            (true, _) => Limit::Mode(times.highest(own)),
-            (false, _) => Limit::Rate(own.rate),
+        match own.rate_control {
+            RateControl::Ideal => best_mode(own, times, noise),
+            _ if own.standard.aggregates() => times.highest(own),
+            _ => own.rate.into(),
         }
     }
 
@@ -138,25 +125,21 @@ impl Controllers {
         self.streams.stream(&format!("wifi/{purpose}/{station}/{way}{number}"))
     }
 
-    /// A controller with this limit; the `number`th of its direction.
-    fn controller(&self, times: &AirTimes, limit: Limit, link: Link, number: u32) -> Controller {
-        let own = &self.stations[link.station];
-        match limit {
-            Limit::Rate(highest) => Controller::new(times, own, highest, || self.stream("minstrel", link, number)),
-            Limit::Modulation => Controller::minstrel_ht(times, own, self.stream("minstrel-ht", link, number)),
-            Limit::Mode(mode) => Controller::fixed(mode),
-        }
+    /// The `number`th controller of this direction.
+    fn controller(&self, times: &AirTimes, mode: ModeId, link: Link, number: u32) -> AnyController {
+        let stream = |purpose: &str| self.stream(purpose, link, number);
+        AnyController::new(&Setup { times, own: &self.stations[link.station], mode, stream: &stream })
     }
 }
 
 impl<P> Direction<P> {
-    /// An idle direction with this limit of its controller.
-    pub(super) fn new(controllers: &Controllers, times: &AirTimes, limit: Limit, link: Link) -> Self {
+    /// An idle direction.
+    pub(super) fn new(controllers: &Controllers, times: &AirTimes, mode: ModeId, link: Link) -> Self {
         let own = &controllers.stations[link.station];
         Self {
             ends: EndsByCategory { best_effort: Ends::new(own.block_ack_window()), others: None },
-            controller: controllers.controller(times, limit, link, 0),
-            new_limit: None,
+            controller: controllers.controller(times, mode, link, 0),
+            new_mode: None,
             changes: 0,
             counts: WifiLinkStatistics::default(),
             kbps_sum: 0,
@@ -168,21 +151,21 @@ impl<P> Direction<P> {
     /// A transmission begins: how to send it. A Block Ack Request has the mode that is usual at present.
     #[inline]
     pub(super) fn decide(&mut self, now: Time, controllers: &Controllers, times: &AirTimes, link: Link) -> Decision {
-        if self.new_limit.is_some() {
+        if self.new_mode.is_some() {
             self.begin_anew(controllers, times, link);
         }
         if self.ends.at_mut(link.category).originator.is_request_due() {
-            return Decision { mode: self.controller.mode(), rts: false, alone: false };
+            return self.controller.mode().into();
         }
         self.controller.next(now)
     }
 
-    /// Its controller has the new limit from now on.
+    /// It has a fresh controller from now on.
     #[cold]
     fn begin_anew(&mut self, controllers: &Controllers, times: &AirTimes, link: Link) {
-        if let Some(limit) = self.new_limit.take() {
+        if let Some(mode) = self.new_mode.take() {
             self.changes += 1;
-            self.controller = controllers.controller(times, limit, link, self.changes);
+            self.controller = controllers.controller(times, mode, link, self.changes);
         }
     }
 

@@ -54,14 +54,14 @@ use super::direction::{Controllers, DOWN, Direction, Ends, Link, UP};
 use super::edca::Category;
 use super::noise::Noise;
 use super::originator::{Content, Fate, Limits};
-use super::rate_control::{Decision, RateControl, RateSet};
+use super::rate_control::{Controller as _, Decision, RateControl, RateSet};
 use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
-use crate::queue::{Queue, QueueConfig};
+use crate::queue::{AnyQueue, Queue as _, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::schedule::Schedule;
-use crate::statistics::{Cause, Observed, QueueId, StationStatistics, Statistics};
+use crate::statistics::{Cause, Observed, QueueId, StationStatistics, Statistics, Way};
 use crate::watch::AirFate;
 use categories::Marked;
 use held::Holds;
@@ -143,7 +143,7 @@ impl<P: Clone> Medium<P> {
             contenders.push((window, stream("backoff")));
             let txop = if senders.len() == hosts.len() { config.access_point_txop } else { Span::ZERO };
             queues.push(queue);
-            let queue = Queue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
+            let queue = AnyQueue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
             senders.push(Sender::new(senders.len(), Category::BestEffort, txop, queue));
             error_streams.push(stream("frame-error"));
         };
@@ -161,8 +161,8 @@ impl<P: Clone> Medium<P> {
         let of_station = |(host, own)| Noise::new(own, host, &times);
         let noises: Vec<_> = hosts.iter().zip(&controllers.stations).map(of_station).collect();
         let directions = |station: usize| {
-            let limit = controllers.limit(station, &times, &noises[station]);
-            [UP, DOWN].map(|way| Direction::new(&controllers, &times, limit, best_effort(station, way)))
+            let mode = controllers.mode(station, &times, &noises[station]);
+            Way::BOTH.map(|way| Direction::new(&controllers, &times, mode, best_effort(station, way)))
         };
         let has_dsss = times.cell.has_dsss || (standard == Standard::G && config.rate_set == RateSet::All);
         let lowest_basic = if has_dsss { PhyRate::Mbps1 } else { PhyRate::Mbps6 };
@@ -230,8 +230,8 @@ impl<P: Clone> Medium<P> {
         }
         own.modulation.mcs = mcs.unwrap_or(own.modulation.mcs);
         if rate.is_some() || mcs.is_some() || (snr_db.is_some() && own.rate_control == RateControl::Ideal) {
-            let limit = self.controllers.limit(station, &self.times, &self.noises[station]);
-            self.directions[station].iter_mut().for_each(|direction| direction.new_limit = Some(limit));
+            let mode = self.controllers.mode(station, &self.times, &self.noises[station]);
+            self.directions[station].iter_mut().for_each(|direction| direction.new_mode = Some(mode));
         }
     }
 
@@ -299,7 +299,7 @@ impl<P: Clone> Medium<P> {
         statistics.broadcasts = self.broadcasts;
         statistics.to_all = self.to_all;
         for (station, ways) in self.directions.iter().enumerate() {
-            let [mut up, mut down] = [UP, DOWN].map(|way| ways[way].report(&self.times));
+            let [mut up, mut down] = Way::BOTH.map(|way| ways[way].report(&self.times));
             for frame in self.on_air.iter().filter(|_| self.phase != Phase::Silent) {
                 let way = frame.link.filter(|link| link.station == station).map(|link| link.way);
                 let of = if way == Some(UP) { &mut up } else { &mut down };
@@ -504,7 +504,7 @@ impl<P: Clone> Medium<P> {
         let mode = self.times.mode(frame.mode);
         let mut loss = noise.frames(frame.mode);
         let queue = &mut self.senders[frame.sender].queue;
-        let (mut received, mut too_late, mut is_lost) = (0, 0, false);
+        let (mut received, mut is_lost) = (0, false);
         for number in 0..frame.content.frames {
             // An A-MSDU is lost or received as a whole.
             if !originator.frames()[number].joins {
@@ -527,16 +527,12 @@ impl<P: Clone> Medium<P> {
                     false => recipient.receive(now, sent.sequence, packet, &mut *go_on),
                 };
                 if let Err(packet) = taken {
-                    too_late += 1;
-                    queue.tap().lost(now, Cause::TooLate, &packet, None);
+                    queue.desk_mut().lost(now, Cause::TooLate, &packet, None);
                 }
             }
         }
         recipient.release(go_on);
         counts.errors += (frame.content.frames - received) as u64;
-        if too_late > 0 {
-            queue.count_drops(Cause::TooLate, too_late);
-        }
         received > 0
     }
 
@@ -544,7 +540,7 @@ impl<P: Clone> Medium<P> {
     fn on_deadline(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let due = self.deadlines.first();
         let (place, station) = (due / 2 / self.directions.len(), due / 2 % self.directions.len());
-        let link = Link { station, way: due % 2, category: Category::BY_PLACE[place] };
+        let link = Link { station, way: Way::BOTH[due % 2], category: Category::BY_PLACE[place] };
         let ends = self.directions[link.station][link.way].ends.at_mut(link.category);
         ends.recipient.on_deadline(go_on(now, link, arrived, outcome));
         self.watch_deadline(now, link);
@@ -565,7 +561,7 @@ impl<P: Clone> Medium<P> {
 
     #[inline(never)]
     fn set_deadline(&mut self, link: Link, at: Time) {
-        let number = 2 * (link.category.place() * self.directions.len() + link.station) + link.way;
+        let number = 2 * (link.category.place() * self.directions.len() + link.station) + link.way as usize;
         self.deadlines.set(number, at);
         self.next_deadline = self.deadlines.first_at();
     }
@@ -616,8 +612,7 @@ impl<P: Clone> Medium<P> {
         for to in self.receivers(&packet) {
             let loss = self.noises[to.index()].frames(mode).of(content.bytes);
             if happens(loss, &mut self.broadcast_streams[to.index()]) {
-                self.senders[sender].queue.count_drops(Cause::FrameError, 1);
-                self.tell_lost(now, sender, Cause::FrameError, &packet, &[to]);
+                self.senders[sender].queue.desk_mut().lost(now, Cause::FrameError, &packet, Some(to));
                 waits.push((to.index(), now + eifs));
             } else {
                 outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
@@ -682,9 +677,9 @@ impl<P: Clone> Medium<P> {
     #[cold]
     fn fail_broadcast(&mut self, now: Time, frame: &Transmission, outcome: &mut Outcome<'_, P>) {
         let packet = self.senders[frame.sender].queue.pop(now);
-        let receivers: Vec<_> = self.receivers(&packet).collect();
-        self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers.len() as u64);
-        self.tell_lost(now, frame.sender, Cause::Collision, &packet, &receivers);
+        let receivers = self.receivers(&packet);
+        let desk = self.senders[frame.sender].queue.desk_mut();
+        receivers.for_each(|to| desk.lost(now, Cause::Collision, &packet, Some(to)));
         self.finish_broadcast(now, frame.sender, &packet, outcome);
     }
 
@@ -713,12 +708,13 @@ impl<P: Clone> Medium<P> {
         if frames > 0 && controller.learns() {
             if is_answered {
                 let sent = &originator.frames()[..frames];
-                controller.on_success(now, frames, sent.iter().filter(|sent| sent.is_received).count());
+                let acknowledged = sent.iter().filter(|sent| sent.is_received).count();
+                controller.on_success(now, frames as u32, acknowledged as u32);
             } else {
-                controller.on_failure(now, frames, gives_up);
+                controller.on_failure(now, frames as u32, gives_up);
             }
         }
-        let (mut done, mut lost) = (0, 0);
+        let mut done = 0;
         originator.settle(frame.content, is_answered, self.retry_limit, |mpdu, fate| {
             done += 1;
             match fate {
@@ -727,8 +723,7 @@ impl<P: Clone> Medium<P> {
                     counts.given_up += 1;
                     if !mpdu.is_received {
                         let packet = sender.queue.take(mpdu.place);
-                        sender.queue.tap().lost(now, Cause::RetryLimit, &packet, None);
-                        lost += 1;
+                        sender.queue.desk_mut().lost(now, Cause::RetryLimit, &packet, None);
                     }
                 }
             }
@@ -741,9 +736,6 @@ impl<P: Clone> Medium<P> {
         });
         if done > 0 {
             sender.queue.release(now, link.station, done);
-        }
-        if lost > 0 {
-            sender.queue.count_drops(Cause::RetryLimit, lost);
         }
         if gives_up && frame.content.frames == 0 {
             originator.give_up_request();
@@ -816,7 +808,7 @@ impl<P: Clone> Medium<P> {
 }
 
 /// The link of packets without a mark.
-const fn best_effort(station: usize, way: usize) -> Link {
+const fn best_effort(station: usize, way: Way) -> Link {
     Link { station, way, category: Category::BestEffort }
 }
 
@@ -830,6 +822,6 @@ fn go_on<P>(
     let to = NodeId(link.station as u16);
     move |packet| match link.way {
         UP => arrived.push(packet),
-        _ => outcome.deliveries.push(Delivery { at: now, to, packet }),
+        DOWN => outcome.deliveries.push(Delivery { at: now, to, packet }),
     }
 }

@@ -343,7 +343,7 @@ impl<P> Load<P> for Filling<'_> {
 mod tests {
     use super::*;
     use crate::packet::NodeId;
-    use crate::queue::{Queue, QueueConfig};
+    use crate::queue::{AnyQueue, Queue as _, QueueConfig};
     use crate::random::Streams;
     use crate::wifi::airtime::{AirTimes, ModeId};
     use crate::{Standard, WifiConfig};
@@ -353,7 +353,7 @@ mod tests {
     fn an_ack_is_about_the_one_frame_of_its_ppdu() {
         let times = AirTimes::new(&WifiConfig::new(Standard::Ac), &[]);
         let mode = times.mode(ModeId::of_mcs(9));
-        let mut queue = Queue::new(QueueConfig::fifo(3), Streams::new(1), "");
+        let mut queue = AnyQueue::new(QueueConfig::fifo(3), Streams::new(1), "");
         for id in 0..3 {
             let to = Destination::Node(NodeId(1));
             queue

@@ -197,7 +197,7 @@ impl<P> Recipient<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Queue, QueueConfig};
+    use crate::queue::{AnyQueue, Queue as _, QueueConfig};
     use crate::random::Streams;
     use crate::wifi::airtime::{AirTimes, ModeId};
     use crate::wifi::originator::{Fate, Limits, Originator};
@@ -305,7 +305,7 @@ mod tests {
         ) {
             let times = AirTimes::new(&WifiConfig::new(Standard::Ax), &[]);
             let mode = times.mode(ModeId::of_mcs(11));
-            let mut queue = Queue::new(QueueConfig::fifo(60_000), Streams::new(1), "");
+            let mut queue = AnyQueue::new(QueueConfig::fifo(60_000), Streams::new(1), "");
             let (mut originator, mut recipient) = (Originator::new(window), Recipient::new(window));
             let (mut now, mut offered, mut lost, mut gone_on) = (Time::ZERO, 0, Vec::new(), Vec::new());
             let (mut all_done, mut rounds) = (0, rounds.into_iter().cycle().take(100_000));

@@ -4,7 +4,7 @@
 use super::direction::{DOWN, Direction, Link, UP};
 use super::edca::Category;
 use crate::packet::{Destination, NodeId, Packet};
-use crate::queue::{Load, Queue};
+use crate::queue::{AnyQueue, Load, Queue as _};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(super) struct Sender<P> {
     pub(super) category: Category,
     /// The longest that it sends after it has won the medium; zero: one PPDU.
     pub(super) txop: Span,
-    pub(super) queue: Queue<P>,
+    pub(super) queue: AnyQueue<P>,
     /// Transmissions in a row without a response.
     pub(super) failures: u8,
     /// The next receiver, if already determined: for a repeat, or a Block Ack Request.
@@ -30,7 +30,7 @@ pub(super) struct Sender<P> {
 
 impl<P> Sender<P> {
     /// A sender with nothing to send.
-    pub(super) const fn new(node: usize, category: Category, txop: Span, queue: Queue<P>) -> Self {
+    pub(super) const fn new(node: usize, category: Category, txop: Span, queue: AnyQueue<P>) -> Self {
         Self {
             node,
             category,

@@ -21,7 +21,7 @@ use lasthop_keys::{
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
-    Band, ChannelWidth, DeviceLimit, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard,
+    Band, ChannelWidth, DeviceLimit, Discipline, GuardInterval, LossAt, Modulation, RateControl, RateSet, Standard,
     WifiConfig,
 };
 use lasthop_policy::PolicySettings;
@@ -123,19 +123,16 @@ keys! {
             mbps(0.001, 100_000.0),
             derived("54; 11 with \"802.11b\"; the MCS's with \"802.11n\" and later; 100 with \"wired\"", access_rate),
             when vec![When::Not(rate_in_vain)];
-        /// *wifi* Who chooses the PHY rate: nobody ("fixed"). *802.11b, 802.11g* A station that falls back after failures ("arf",
-        /// "aarf"), or one that counts which rates get through ("minstrel"). *n, ac, ax* One that counts
-        /// the frames of each A-MPDU, as Linux does ("minstrel_ht"), or that knows the `snr_db` of the hosts at once, the limit
-        /// of all others ("ideal"); up to `mcs`, `spatial_streams` and `channel_width_mhz` ([rates](../models/rates.md)).
-        rate_control: RateControl = choice(&RateControl::ALL.map(|one| (one.as_str(), one))), "fixed", when wifi();
+        /// *wifi* [Who chooses the PHY rate](#rate-controls), up to `rate_mbps`; with "802.11n" and later up to `mcs`, `spatial_streams`
+        /// and `channel_width_mhz` ([rates](../models/rates.md)).
+        rate_control: RateControl = choice(RateControl::WORDS), "fixed", when wifi();
         /// *wifi* The rates that rate control may use: "ofdm" 6 to 54 Mb/s, or "all", from 1 Mb/s on.
         rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when earlier();
         /// The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their
         /// own.
-        queue_packets: usize = integer(1, 100_000), derived("100; 8192 with \"mac80211\"", access_queue_packets);
-        /// The discipline of that queue: drop-tail; FQ-CoDel with the parameters of RFC 8290; *wifi:* the queues per station of Linux's
-        /// mac80211, with airtime fairness and airtime limits.
-        queue: Queue = choice(&ACCESS_QUEUES), "fifo";
+        queue_packets: usize = integer(1, 100_000), derived("as usual with its [discipline](#disciplines-of-queues)", usual_queue_packets);
+        /// The [discipline](#disciplines-of-queues) of that queue.
+        queue: Discipline = choice(Discipline::WORDS), "fifo";
         /// *mac80211* Whether all stations get the same airtime; else they take turns.
         airtime_fairness: Option<bool> = flag(), by_word(key!(AccessKeys, queue), [("mac80211", true)]), when is("queue", ["mac80211"]);
         /// *mac80211* What limits the device's queue: "airtime", 5 to 12 ms for each station (AQL), or two "aggregates", as in ath9k.
@@ -200,8 +197,8 @@ keys! {
         delay_ms: Span = milliseconds(0.0, 60_000.0), 0.0;
         /// The queue in front of it, forth, in packets.
         queue_packets: usize = integer(1, 1_000_000), 100;
-        /// The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.
-        queue: Queue = choice(&QUEUES), "fifo";
+        /// The [discipline](#disciplines-of-queues) of that queue.
+        queue: Discipline = choice(&disciplines_of_links()), "fifo";
         /// Probability that a packet is lost at random, forth, each packet for itself.
         loss: Probability = probability(), 0.0;
         /// Where that loss is: before the queue, so that a lost packet takes neither room nor time, or after it, as an error of
@@ -214,7 +211,7 @@ keys! {
         /// The queue in front of it, back, in packets.
         back_queue_packets: usize = integer(1, 1_000_000), derived(AS_FORTH, |link| link.get("queue_packets").cloned());
         /// The discipline of that queue.
-        back_queue: Queue = choice(&QUEUES), derived(AS_FORTH, |link| link.get("queue").cloned());
+        back_queue: Discipline = choice(&disciplines_of_links()), derived(AS_FORTH, |link| link.get("queue").cloned());
         /// Probability that a packet is lost at random, back.
         back_loss: Probability = probability(), 0.0;
         /// Where that loss is.
@@ -553,9 +550,6 @@ words! {
     }
 }
 
-/// A queue of so many packets.
-pub(crate) type Queue = fn(usize) -> QueueConfig;
-
 const STANDARDS: [(&str, Standard); 6] = [
     ("802.11b", Standard::B),
     ("802.11g", Standard::G),
@@ -567,8 +561,6 @@ const STANDARDS: [(&str, Standard); 6] = [
 /// Those with a frame in a transmission, and those with A-MPDUs.
 const EARLIER: [&str; 3] = ["802.11b", "802.11g", "802.11bg"];
 const LATER: [&str; 3] = ["802.11n", "802.11ac", "802.11ax"];
-const QUEUES: [(&str, Queue); 2] = [("fifo", QueueConfig::fifo), ("fq_codel", QueueConfig::fq_codel)];
-const ACCESS_QUEUES: [(&str, Queue); 3] = [QUEUES[0], QUEUES[1], ("mac80211", QueueConfig::mac80211)];
 const DEVICE_QUEUES: [(&str, DeviceLimit); 2] =
     [("airtime", DeviceLimit::Airtime), ("aggregates", DeviceLimit::Aggregates)];
 const LOST: [(&str, LossAt); 2] = [("before", LossAt::BeforeQueue), ("after", LossAt::AfterQueue)];
@@ -644,10 +636,10 @@ fn is_at_2_4_ghz(access: &Table) -> bool {
     access.get(key!(AccessKeys, band_ghz)).and_then(Value::as_float) == Some(Band::Ghz2_4.ghz())
 }
 
-/// The limit that goes with the rate control: minstrel_ht needs repeats to find a mode.
+/// The limit that goes with the rate control.
 fn retry_limit() -> Preset {
-    let limit = |control| if control == RateControl::MinstrelHt { 30 } else { 7 };
-    by_word(key!(AccessKeys, rate_control), RateControl::ALL.map(|control| (control.as_str(), limit(control))))
+    let usual = |(word, control): &(&'static str, RateControl)| (*word, i64::from(control.usual_retry_limit()).into());
+    Preset::ByWord(key!(AccessKeys, rate_control), RateControl::WORDS.iter().map(usual).collect())
 }
 
 /// A default for each kind of traffic.
@@ -701,8 +693,15 @@ fn ladder() -> Takes<Ladder> {
 }
 
 /// The limit that goes with the discipline of the queue.
-fn access_queue_packets(access: &Table) -> Option<Value> {
-    Some(Value::Integer(if word(access, key!(AccessKeys, queue)) == Some("mac80211") { 8_192 } else { 100 }))
+fn usual_queue_packets(access: &Table) -> Option<Value> {
+    let given = Discipline::WORDS.iter().find(|(known, _)| word(access, key!(AccessKeys, queue)) == Some(known));
+    let discipline = given.map_or(Discipline::default(), |(_, discipline)| *discipline);
+    Some(Value::Integer(discipline.usual_packets() as i64))
+}
+
+/// Those that a wired link may have.
+fn disciplines_of_links() -> Vec<(&'static str, Discipline)> {
+    Discipline::WORDS.iter().copied().filter(|(_, discipline)| !discipline.is_of_wifi()).collect()
 }
 
 /// A block of hosts has a hundred keys, and most may be left out of a run by `count = 0`.

@@ -1,10 +1,9 @@
 //! The access categories of a node, and their TXOPs: points 8 and 9 of [`super`].
 
 use super::{Medium, Phase, Transmission, best_effort};
-use crate::queue::Queue;
+use crate::queue::{AnyQueue, Queue as _};
 use crate::schedule::Schedule;
-use crate::statistics::LengthOverTime;
-use crate::wifi::direction::{DOWN, UP};
+use crate::statistics::{LengthOverTime, Way};
 use crate::wifi::edca::{Category, Parameters, USUAL_AIFSN};
 use crate::wifi::rate_control::Decision;
 use crate::wifi::sender::Sender;
@@ -53,7 +52,7 @@ impl<P: Clone> Medium<P> {
         if !self.has_marked() {
             // The receivers' deadlines are now those of all categories.
             self.deadlines = Schedule::new(Category::BY_PLACE.len() * 2 * self.directions.len());
-            for link in (0..self.directions.len()).flat_map(|station| [UP, DOWN].map(|way| best_effort(station, way))) {
+            for link in (0..self.directions.len()).flat_map(|station| Way::BOTH.map(|way| best_effort(station, way))) {
                 self.watch_deadline(now, link);
             }
         }
@@ -63,14 +62,14 @@ impl<P: Clone> Medium<P> {
         let at = if is_access_point { "access-point".to_owned() } else { numbers[node].to_string() };
         let name = format!("{at}/{}", category.name());
         let stream = self.streams.stream(&format!("wifi/backoff/{name}"));
-        let mut queue = Queue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
+        let mut queue = AnyQueue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
         queue.number_stations(numbers);
         let sender = self.contention.add(window, aifsn as i8 - USUAL_AIFSN as i8, stream, node);
         let reports = self.senders[node].reports;
         self.senders.push(Sender::new(node, category, txop, queue));
         self.senders[sender].reports = reports;
         self.watch_sender(sender);
-        let lengths = || self.senders[node].queue.lengths().clone();
+        let lengths = || self.senders[node].queue.desk().counted.lengths.clone();
         let marked =
             self.marked[node].get_or_insert_with(|| Box::new(Marked { senders: [None; 4], lengths: lengths() }));
         marked.senders[category.place()] = Some(sender);

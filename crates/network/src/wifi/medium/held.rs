@@ -12,7 +12,9 @@
 //! number.
 
 use super::{Medium, Phase};
-use crate::wifi::direction::{DOWN, Link, UP};
+use crate::queue::Queue as _;
+use crate::statistics::Way;
+use crate::wifi::direction::{DOWN, Link};
 use crate::wifi::edca::Category;
 use lasthop_units::Time;
 
@@ -145,7 +147,7 @@ impl<P: Clone> Medium<P> {
     /// The links of a station that have been used.
     fn links_of(&self, station: usize) -> Vec<Link> {
         let all =
-            Category::BY_PLACE.into_iter().flat_map(|category| [UP, DOWN].map(|way| Link { station, way, category }));
+            Category::BY_PLACE.into_iter().flat_map(|category| Way::BOTH.map(|way| Link { station, way, category }));
         all.filter(|link| self.directions[station][link.way].ends.at(link.category).is_some()).collect()
     }
 

@@ -2,7 +2,8 @@
 
 use super::{Medium, Phase, Transmission};
 use crate::packet::{NodeId, Packet};
-use crate::statistics::{Cause, QueueId};
+use crate::queue::Queue as _;
+use crate::statistics::QueueId;
 use crate::watch::{self, AirFate, AirFrame, AirKind, Aired, Log, Seen, Tap};
 use crate::wifi::direction::{Link, UP};
 use lasthop_units::Time;
@@ -52,7 +53,7 @@ impl<P: Clone> Medium<P> {
         let sender = &mut self.senders[sender];
         let is_station = sender.node < self.directions.len();
         let place = if is_station { QueueId::Host(NodeId(sender.node as u16)) } else { QueueId::AccessPoint };
-        *sender.queue.tap() = Tap::new(&watch.log, place);
+        sender.queue.desk_mut().tap = Tap::new(&watch.log, place);
     }
 
     /// A link's next transmission is filled: keeps copies of the packets that are new.
@@ -122,12 +123,5 @@ impl<P: Clone> Medium<P> {
         };
         let unfinished: Vec<_> = on_air.iter().filter(is_on_air).collect();
         unfinished.into_iter().for_each(|frame| self.tell_aired(now, frame, AirFate::Unfinished));
-    }
-
-    /// Packets of a broadcast are lost for these receivers.
-    #[cold]
-    pub(super) fn tell_lost(&mut self, now: Time, sender: usize, cause: Cause, packet: &Packet<P>, to: &[NodeId]) {
-        let tap = self.senders[sender].queue.tap();
-        to.iter().for_each(|&to| tap.lost(now, cause, packet, Some(to)));
     }
 }

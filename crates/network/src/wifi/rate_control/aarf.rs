@@ -10,9 +10,10 @@
 //!
 //! Reference: M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach, MSWiM 2004.
 
-use super::Ladder;
 use super::arf::{Counters, Fall, SUCCESSES, TIMER};
-use crate::wifi::constants::PhyRate;
+use super::{Controller, Ladder, Setup};
+use crate::wifi::airtime::ModeId;
+use lasthop_units::Time;
 
 /// The most successes required.
 const MAX_SUCCESSES: u32 = 50;
@@ -25,20 +26,22 @@ pub(crate) struct Aarf {
 }
 
 impl Aarf {
-    pub(super) fn new(ladder: Ladder) -> Self {
-        Self { ladder, counters: Counters::default(), successes: SUCCESSES }
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        Self { ladder: setup.ladder(), counters: Counters::default(), successes: SUCCESSES }
+    }
+}
+
+impl Controller for Aarf {
+    fn mode(&self) -> ModeId {
+        self.ladder.rate().into()
     }
 
-    pub(super) fn rate(&self) -> PhyRate {
-        self.ladder.rate()
-    }
-
-    pub(super) fn on_success(&mut self) {
+    fn on_success(&mut self, _now: Time, _frames: u32, _acknowledged: u32) {
         let timer = self.successes * TIMER / SUCCESSES;
         self.counters.on_success(&mut self.ladder, self.successes, timer);
     }
 
-    pub(super) fn on_failure(&mut self) {
+    fn on_failure(&mut self, _now: Time, _frames: u32, _given_up: bool) {
         match self.counters.on_failure(&mut self.ladder) {
             Fall::None => {}
             Fall::Probe => self.successes = (2 * self.successes).min(MAX_SUCCESSES),
@@ -49,16 +52,16 @@ impl Aarf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{RateSet, Standard};
+    use super::super::{PhyRate, RateSet, Standard};
     use super::*;
 
     /// Successes until the rate changes.
     fn successes_to_step_up(aarf: &mut Aarf) -> u32 {
-        let before = aarf.rate();
+        let before = aarf.ladder.rate();
         (1..)
             .find(|_| {
-                aarf.on_success();
-                aarf.rate() != before
+                aarf.on_success(Time::ZERO, 1, 1);
+                aarf.ladder.rate() != before
             })
             .expect("there is a higher rate")
     }
@@ -67,15 +70,15 @@ mod tests {
     fn each_failed_probe_doubles_the_successes_asked_for_up_to_50() {
         let mut ladder = Ladder::new(Standard::G, RateSet::Ofdm, PhyRate::Mbps54);
         ladder.position = 2;
-        let mut aarf = Aarf::new(ladder);
+        let mut aarf = Aarf { ladder, counters: Counters::default(), successes: SUCCESSES };
         for expected in [10, 20, 40, 50, 50] {
             assert_eq!(successes_to_step_up(&mut aarf), expected);
-            aarf.on_failure();
-            assert_eq!(aarf.rate(), PhyRate::Mbps12);
+            aarf.on_failure(Time::ZERO, 1, false);
+            assert_eq!(aarf.ladder.rate(), PhyRate::Mbps12);
         }
-        aarf.on_failure();
-        aarf.on_failure();
-        assert_eq!(aarf.rate(), PhyRate::Mbps9);
+        aarf.on_failure(Time::ZERO, 1, false);
+        aarf.on_failure(Time::ZERO, 1, false);
+        assert_eq!(aarf.ladder.rate(), PhyRate::Mbps9);
         assert_eq!(successes_to_step_up(&mut aarf), 10, "a step down sets it back");
     }
 }

@@ -14,8 +14,9 @@
 //! Technical Journal, 1997. M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach,
 //! MSWiM 2004.
 
-use super::Ladder;
-use crate::wifi::constants::PhyRate;
+use super::{Controller, Ladder, Setup};
+use crate::wifi::airtime::ModeId;
+use lasthop_units::Time;
 
 /// Acknowledged transmissions in a row before a step up.
 pub(super) const SUCCESSES: u32 = 10;
@@ -31,19 +32,21 @@ pub(crate) struct Arf {
 }
 
 impl Arf {
-    pub(super) fn new(ladder: Ladder) -> Self {
-        Self { ladder, counters: Counters::default() }
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        Self { ladder: setup.ladder(), counters: Counters::default() }
+    }
+}
+
+impl Controller for Arf {
+    fn mode(&self) -> ModeId {
+        self.ladder.rate().into()
     }
 
-    pub(super) fn rate(&self) -> PhyRate {
-        self.ladder.rate()
-    }
-
-    pub(super) fn on_success(&mut self) {
+    fn on_success(&mut self, _now: Time, _frames: u32, _acknowledged: u32) {
         self.counters.on_success(&mut self.ladder, SUCCESSES, TIMER);
     }
 
-    pub(super) fn on_failure(&mut self) {
+    fn on_failure(&mut self, _now: Time, _frames: u32, _given_up: bool) {
         self.counters.on_failure(&mut self.ladder);
     }
 }
@@ -100,45 +103,45 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{RateSet, Standard};
+    use super::super::{PhyRate, RateSet, Standard};
     use super::*;
 
     fn arf(position: u8) -> Arf {
         let mut ladder = Ladder::new(Standard::G, RateSet::Ofdm, PhyRate::Mbps54);
         ladder.position = position;
-        Arf::new(ladder)
+        Arf { ladder, counters: Counters::default() }
     }
 
     #[test]
     fn two_failures_in_a_row_are_a_step_down() {
         let mut arf = arf(7);
-        arf.on_failure();
-        arf.on_success();
-        arf.on_failure();
-        assert_eq!(arf.rate(), PhyRate::Mbps54);
-        arf.on_failure();
-        assert_eq!(arf.rate(), PhyRate::Mbps48);
+        arf.on_failure(Time::ZERO, 1, false);
+        arf.on_success(Time::ZERO, 1, 1);
+        arf.on_failure(Time::ZERO, 1, false);
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps54);
+        arf.on_failure(Time::ZERO, 1, false);
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps48);
     }
 
     #[test]
     fn ten_successes_in_a_row_are_a_step_up() {
         let mut arf = arf(0);
-        (0..9).for_each(|_| arf.on_success());
-        assert_eq!(arf.rate(), PhyRate::Mbps6);
-        arf.on_success();
-        assert_eq!(arf.rate(), PhyRate::Mbps9);
+        (0..9).for_each(|_| arf.on_success(Time::ZERO, 1, 1));
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps6);
+        arf.on_success(Time::ZERO, 1, 1);
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps9);
     }
 
     #[test]
     fn a_failed_probe_falls_back_at_once() {
         let mut arf = arf(0);
-        (0..10).for_each(|_| arf.on_success());
-        arf.on_failure();
-        assert_eq!(arf.rate(), PhyRate::Mbps6);
+        (0..10).for_each(|_| arf.on_success(Time::ZERO, 1, 1));
+        arf.on_failure(Time::ZERO, 1, false);
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps6);
         // A successful probe ends the probation: then it takes two failures.
-        (0..11).for_each(|_| arf.on_success());
-        arf.on_failure();
-        assert_eq!(arf.rate(), PhyRate::Mbps9);
+        (0..11).for_each(|_| arf.on_success(Time::ZERO, 1, 1));
+        arf.on_failure(Time::ZERO, 1, false);
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps9);
     }
 
     #[test]
@@ -147,21 +150,21 @@ mod tests {
         // is the timer's.
         let mut arf = arf(0);
         for transmission in 1..=14 {
-            if transmission % 7 == 0 { arf.on_failure() } else { arf.on_success() }
+            if transmission % 7 == 0 { arf.on_failure(Time::ZERO, 1, false) } else { arf.on_success(Time::ZERO, 1, 1) }
         }
-        assert_eq!(arf.rate(), PhyRate::Mbps6);
-        arf.on_success();
-        assert_eq!(arf.rate(), PhyRate::Mbps9);
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps6);
+        arf.on_success(Time::ZERO, 1, 1);
+        assert_eq!(arf.ladder.rate(), PhyRate::Mbps9);
     }
 
     #[test]
     fn the_ends_of_the_ladder_hold() {
         let mut top = arf(7);
-        (0..50).for_each(|_| top.on_success());
-        top.on_failure();
-        assert_eq!(top.rate(), PhyRate::Mbps54, "at the top nothing is a probe");
+        (0..50).for_each(|_| top.on_success(Time::ZERO, 1, 1));
+        top.on_failure(Time::ZERO, 1, false);
+        assert_eq!(top.ladder.rate(), PhyRate::Mbps54, "at the top nothing is a probe");
         let mut bottom = arf(0);
-        (0..50).for_each(|_| bottom.on_failure());
-        assert_eq!(bottom.rate(), PhyRate::Mbps6);
+        (0..50).for_each(|_| bottom.on_failure(Time::ZERO, 1, false));
+        assert_eq!(bottom.ladder.rate(), PhyRate::Mbps6);
     }
 }

@@ -1,18 +1,23 @@
 //! Always the configured rate.
 
+use super::{Controller, Setup};
 use crate::wifi::airtime::ModeId;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fixed {
-    mode: ModeId,
-}
+pub(crate) struct Fixed(ModeId);
 
 impl Fixed {
-    pub(super) const fn new(mode: ModeId) -> Self {
-        Self { mode }
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        Self(setup.mode)
+    }
+}
+
+impl Controller for Fixed {
+    fn mode(&self) -> ModeId {
+        self.0
     }
 
-    pub(super) const fn mode(self) -> ModeId {
-        self.mode
+    fn learns(&self) -> bool {
+        false
     }
 }

@@ -24,7 +24,9 @@
 //! References: Linux 4.4, net/mac80211/rc80211_minstrel.c, and util.c for durations; D. Smithies, F. Fietkau: The
 //! Minstrel rate control algorithm for mac80211, Linux wireless documentation.
 
-use super::Ladder;
+use super::{Controller, Decision, Ladder, Setup};
+use crate::wifi::airtime::ModeId;
+use crate::wifi::cell::Protection;
 use crate::wifi::constants::PhyRate;
 use lasthop_units::{Span, Time};
 use rand::Rng;
@@ -129,9 +131,54 @@ struct Attempts {
     tries: u8,
 }
 
+impl Controller for Minstrel {
+    /// That of the best rate so far.
+    fn mode(&self) -> ModeId {
+        self.rates[usize::from(self.best[0])].rate.into()
+    }
+
+    fn next(&mut self, _now: Time) -> Decision {
+        let frame = match self.frame {
+            Some(frame) => frame,
+            None => Frame { chain: self.choose_chain(), place: 0, tries: 0 },
+        };
+        self.frame = Some(frame);
+        ModeId::from(self.rates[usize::from(frame.chain[frame.place].rate)].rate).into()
+    }
+
+    fn on_success(&mut self, now: Time, _frames: u32, _acknowledged: u32) {
+        let frame = self.frame.take().expect("only what was sent is acknowledged");
+        let state = &mut self.rates[usize::from(frame.chain[frame.place].rate)];
+        state.attempts += 1;
+        state.successes += 1;
+        self.on_frame_over(now);
+    }
+
+    fn on_failure(&mut self, now: Time, _frames: u32, given_up: bool) {
+        let frame = self.frame.as_mut().expect("only what was sent fails");
+        let place = frame.chain[frame.place];
+        self.rates[usize::from(place.rate)].attempts += 1;
+        // Without a retry limit the last place never ends.
+        frame.tries = frame.tries.saturating_add(1);
+        if frame.tries >= place.tries && frame.place + 1 < frame.chain.len() {
+            frame.place += 1;
+            frame.tries = 0;
+        }
+        if given_up {
+            self.frame = None;
+            self.on_frame_over(now);
+        }
+    }
+}
+
 impl Minstrel {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        let is_protected = setup.times.cell.protection == Protection::Erp;
+        Self::of(&setup.ladder(), is_protected, (setup.stream)("minstrel"))
+    }
+
     /// `protected`: whether a CTS-to-self precedes its OFDM frames.
-    pub(super) fn new(ladder: &Ladder, protected: bool, mut stream: ChaCha8Rng) -> Self {
+    fn of(ladder: &Ladder, protected: bool, mut stream: ChaCha8Rng) -> Self {
         let rates = &ladder.rates[..usize::from(ladder.length)];
         let lowest_ack_us = duration_us(rates[0], ACK_BYTES);
         let sample_table = std::array::from_fn(|_| permutation(rates.len(), &mut stream));
@@ -148,45 +195,6 @@ impl Minstrel {
             sample_column: 0,
             sample_row: 0,
             frame: None,
-        }
-    }
-
-    /// The best rate so far.
-    pub(super) fn rate(&self) -> PhyRate {
-        self.rates[usize::from(self.best[0])].rate
-    }
-
-    /// The rate of the transmission that begins now.
-    pub(super) fn next_rate(&mut self) -> PhyRate {
-        let frame = match self.frame {
-            Some(frame) => frame,
-            None => Frame { chain: self.choose_chain(), place: 0, tries: 0 },
-        };
-        self.frame = Some(frame);
-        self.rates[usize::from(frame.chain[frame.place].rate)].rate
-    }
-
-    pub(super) fn on_success(&mut self, now: Time) {
-        let frame = self.frame.take().expect("only what was sent is acknowledged");
-        let state = &mut self.rates[usize::from(frame.chain[frame.place].rate)];
-        state.attempts += 1;
-        state.successes += 1;
-        self.on_frame_over(now);
-    }
-
-    pub(super) fn on_failure(&mut self, now: Time, given_up: bool) {
-        let frame = self.frame.as_mut().expect("only what was sent fails");
-        let place = frame.chain[frame.place];
-        self.rates[usize::from(place.rate)].attempts += 1;
-        // Without a retry limit the last place never ends.
-        frame.tries = frame.tries.saturating_add(1);
-        if frame.tries >= place.tries && frame.place + 1 < frame.chain.len() {
-            frame.place += 1;
-            frame.tries = 0;
-        }
-        if given_up {
-            self.frame = None;
-            self.on_frame_over(now);
         }
     }
 
@@ -398,6 +406,16 @@ mod tests {
     use crate::random::{Streams, happens};
     use lasthop_units::Probability;
 
+    impl Minstrel {
+        fn rate(&self) -> PhyRate {
+            PhyRate::ALL[self.mode().index()]
+        }
+
+        fn next_rate(&mut self) -> PhyRate {
+            PhyRate::ALL[self.next(Time::ZERO).mode.index()]
+        }
+    }
+
     fn ms(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
     }
@@ -405,7 +423,7 @@ mod tests {
     fn minstrel(standard: Standard, set: RateSet, seed: u64) -> Minstrel {
         let highest = if standard == Standard::B { PhyRate::Mbps11 } else { PhyRate::Mbps54 };
         let stream = Streams::new(seed).stream("wifi/minstrel/0/up");
-        Minstrel::new(&Ladder::new(standard, set, highest), standard == Standard::Bg, stream)
+        Minstrel::of(&Ladder::new(standard, set, highest), standard == Standard::Bg, stream)
     }
 
     fn g() -> Minstrel {
@@ -528,7 +546,7 @@ mod tests {
         let mut sent = Vec::new();
         for transmission in 1..=16 {
             sent.push(minstrel.next_rate().kbps() / 1000);
-            minstrel.on_failure(ms(201), transmission == 16);
+            minstrel.on_failure(ms(201), 1, transmission == 16);
         }
         // 36 × 5 (308 + 60 us, 348 + 67, 139, 283, 571, 1147, 2299: 368, 783, 1270, 1901, 2820, 4315, 6962: six),
         // 48 × 6 (240 + 60, 280 + ...: 300, 647, 1066, 1629, 2480, 3907, 6486), 24 × 2, 6 to the end.
@@ -544,23 +562,23 @@ mod tests {
         let mut minstrel = g();
         for _ in 0..1_000 {
             minstrel.next_rate();
-            minstrel.on_failure(ms(1), false);
+            minstrel.on_failure(ms(1), 1, false);
         }
         assert_eq!(minstrel.next_rate(), PhyRate::Mbps6);
-        minstrel.on_success(ms(2));
+        minstrel.on_success(ms(2), 1, 1);
     }
 
     #[test]
     fn probabilities_move_every_100_ms_when_a_frame_is_over() {
         let mut minstrel = g();
         minstrel.next_rate();
-        minstrel.on_success(ms(100));
+        minstrel.on_success(ms(100), 1, 1);
         assert_eq!(minstrel.updated, Time::ZERO);
         minstrel.next_rate();
-        minstrel.on_failure(ms(150), false);
+        minstrel.on_failure(ms(150), 1, false);
         assert_eq!(minstrel.updated, Time::ZERO, "it will be sent again");
         minstrel.next_rate();
-        minstrel.on_failure(ms(160), true);
+        minstrel.on_failure(ms(160), 1, true);
         assert_eq!(minstrel.updated, ms(160));
     }
 
@@ -601,10 +619,10 @@ mod tests {
                 // 1200 bytes and some 100 us of spaces and backoff.
                 *now += Span::from_micros(u64::from(duration_us(rate, FRAME_BYTES)) + 100);
                 if happens(Probability::new(success(rate)).unwrap(), &mut stream) {
-                    minstrel.on_success(*now);
+                    minstrel.on_success(*now, 1, 1);
                     break;
                 }
-                minstrel.on_failure(*now, transmission == 7);
+                minstrel.on_failure(*now, 1, transmission == 7);
             }
         }
         sent

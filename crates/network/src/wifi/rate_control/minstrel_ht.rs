@@ -31,8 +31,8 @@
 //! throughput and the intervals; a copy of unknown version since 5.12 for the chain, the lists of samples and the
 //! sudden death.
 
-use super::Decision;
 use super::minstrel::{ACK_BYTES, duration_us, permutation};
+use super::{Controller, Decision, Setup};
 use crate::config::WifiConfig;
 use crate::wifi::airtime::{AirTimes, ModeId, packet_within_16};
 use crate::wifi::constants::PhyRate;
@@ -141,8 +141,53 @@ struct Attempts {
     tries: u8,
 }
 
+impl Controller for MinstrelHt {
+    /// The best mode so far.
+    fn mode(&self) -> ModeId {
+        self.rates[self.best[0]].mode
+    }
+
+    /// The mode of the transmission that begins now.
+    fn next(&mut self, now: Time) -> Decision {
+        let exchange = self.exchange.unwrap_or_else(|| self.begin(now));
+        self.exchange = Some(exchange);
+        let mode = self.rates[exchange.chain[exchange.place].rate].mode;
+        Decision { mode, rts: exchange.place > 0, alone: exchange.is_sample }
+    }
+
+    /// A transmission of this many frames had a response, which acknowledges so many.
+    fn on_success(&mut self, now: Time, frames: u32, acknowledged: u32) {
+        let exchange = self.exchange.take().expect("only what was sent is acknowledged");
+        let count = &mut self.rates[exchange.chain[exchange.place].rate].now;
+        count.attempts += frames;
+        count.successes += acknowledged;
+        self.on_exchange_over(now, frames);
+    }
+
+    /// A transmission of this many frames had no response. `given_up`: its chain ends.
+    fn on_failure(&mut self, now: Time, frames: u32, given_up: bool) {
+        let exchange = self.exchange.as_mut().expect("only what was sent fails");
+        let step = exchange.chain[exchange.place];
+        self.rates[step.rate].now.attempts += frames;
+        exchange.tries += 1;
+        if exchange.tries >= step.tries {
+            exchange.place += 1;
+            exchange.tries = 0;
+        }
+        if given_up || exchange.place == exchange.chain.len() {
+            self.exchange = None;
+            self.on_exchange_over(now, frames);
+        }
+    }
+}
+
 impl MinstrelHt {
-    pub(super) fn new(times: &AirTimes, own: &WifiConfig, mut stream: ChaCha8Rng) -> Self {
+    /// It starts at the slowest mode.
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        Self::of(setup.times, setup.own, (setup.stream)("minstrel-ht"))
+    }
+
+    fn of(times: &AirTimes, own: &WifiConfig, mut stream: ChaCha8Rng) -> Self {
         let mut rates: Vec<Rate> = Vec::new();
         let mut groups: Vec<Group> = Vec::new();
         let mut last = None;
@@ -199,44 +244,6 @@ impl MinstrelHt {
         };
         this.refill_samples();
         this
-    }
-
-    /// The best mode so far.
-    pub(super) fn mode(&self) -> ModeId {
-        self.rates[self.best[0]].mode
-    }
-
-    /// The mode of the transmission that begins now.
-    pub(super) fn next(&mut self, now: Time) -> Decision {
-        let exchange = self.exchange.unwrap_or_else(|| self.begin(now));
-        self.exchange = Some(exchange);
-        let mode = self.rates[exchange.chain[exchange.place].rate].mode;
-        Decision { mode, rts: exchange.place > 0, alone: exchange.is_sample }
-    }
-
-    /// A transmission of this many frames had a response, which acknowledges so many.
-    pub(super) fn on_success(&mut self, now: Time, frames: u32, acknowledged: u32) {
-        let exchange = self.exchange.take().expect("only what was sent is acknowledged");
-        let count = &mut self.rates[exchange.chain[exchange.place].rate].now;
-        count.attempts += frames;
-        count.successes += acknowledged;
-        self.on_exchange_over(now, frames);
-    }
-
-    /// A transmission of this many frames had no response. `given_up`: its chain ends.
-    pub(super) fn on_failure(&mut self, now: Time, frames: u32, given_up: bool) {
-        let exchange = self.exchange.as_mut().expect("only what was sent fails");
-        let step = exchange.chain[exchange.place];
-        self.rates[step.rate].now.attempts += frames;
-        exchange.tries += 1;
-        if exchange.tries >= step.tries {
-            exchange.place += 1;
-            exchange.tries = 0;
-        }
-        if given_up || exchange.place == exchange.chain.len() {
-            self.exchange = None;
-            self.on_exchange_over(now, frames);
-        }
     }
 
     fn on_exchange_over(&mut self, now: Time, frames: u32) {
@@ -511,7 +518,7 @@ mod tests {
         let modulation = Modulation { spatial_streams, width, ..Modulation::new(standard) };
         let rate_control = RateControl::MinstrelHt;
         let config = WifiConfig { modulation, rate_control, ..WifiConfig::new(standard) };
-        MinstrelHt::new(&AirTimes::new(&config, &[]), &config, Streams::new(1).stream("wifi/minstrel-ht/0/up"))
+        MinstrelHt::of(&AirTimes::new(&config, &[]), &config, Streams::new(1).stream("wifi/minstrel-ht/0/up"))
     }
 
     /// HT20 with one stream: rate N is MCS N.

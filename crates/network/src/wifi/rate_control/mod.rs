@@ -12,61 +12,53 @@
 mod aarf;
 mod arf;
 mod fixed;
+mod ideal;
+#[macro_use]
+mod list;
 mod minstrel;
 mod minstrel_ht;
+#[cfg(test)]
+#[path = "../../../tests/examples/random.rs"]
+mod random;
 
 use super::airtime::{AirTimes, ModeId};
-use super::cell::Protection;
 use super::constants::{PhyRate, Standard};
 use crate::config::WifiConfig;
 use aarf::Aarf;
 use arf::Arf;
+use enum_dispatch::enum_dispatch;
 use fixed::Fixed;
+use ideal::Ideal;
 use lasthop_units::Time;
 use minstrel::Minstrel;
 use minstrel_ht::MinstrelHt;
 use rand_chacha::ChaCha8Rng;
+#[cfg(test)]
+use random::Random;
 
-/// The rate control.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum RateControl {
-    /// Always the configured rate.
-    Fixed,
-    /// Automatic rate fallback (Kamerman and Monteban 1997).
-    Arf,
-    /// Adaptive automatic rate fallback (Lacage, Manshaei and Turletti 2004).
-    Aarf,
-    /// Minstrel, of Linux's mac80211, for stations without 802.11n.
-    Minstrel,
-    /// Minstrel for A-MPDUs, of Linux's mac80211. 802.11n and later.
-    MinstrelHt,
-    /// The modulation with the greatest throughput at the station's present SNR, known without a trial. 802.11n and
-    /// later.
-    Ideal,
+rate_controls! {
+    /// Nobody: always the configured rate.
+    Fixed = "fixed", of_all, 7 transmissions;
+    /// A station that falls back after failures (ARF: Kamerman and Monteban 1997).
+    Arf = "arf", of_earlier, 7 transmissions;
+    /// The same, which tries failing steps up ever more rarely (AARF: Lacage, Manshaei and Turletti 2004).
+    Aarf = "aarf", of_earlier, 7 transmissions;
+    /// A station that counts which rates get through, as Linux's mac80211 for stations without 802.11n.
+    Minstrel = "minstrel", of_earlier, 7 transmissions;
+    /// One that counts the frames of each A-MPDU, as Linux's mac80211. It needs repeats to find a mode.
+    MinstrelHt = "minstrel_ht", of_later, 30 transmissions;
+    /// One that knows the `snr_db` of the hosts at once, without a trial: the limit of all others.
+    Ideal = "ideal", of_later, 7 transmissions;
+    /// The example of docs/guide/new-parts.md.
+    #[cfg(test)]
+    Random = "random", of_all, 7 transmissions;
 }
 
 impl RateControl {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::Fixed, Self::Arf, Self::Aarf, Self::Minstrel, Self::MinstrelHt, Self::Ideal];
-
     /// The rate controls of a standard.
-    pub const fn of(standard: Standard) -> &'static [Self] {
-        match standard {
-            Standard::B | Standard::G | Standard::Bg => &[Self::Fixed, Self::Arf, Self::Aarf, Self::Minstrel],
-            Standard::N | Standard::Ac | Standard::Ax => &[Self::Fixed, Self::MinstrelHt, Self::Ideal],
-        }
-    }
-
-    /// Its name in configurations.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Arf => "arf",
-            Self::Aarf => "aarf",
-            Self::Minstrel => "minstrel",
-            Self::MinstrelHt => "minstrel_ht",
-            Self::Ideal => "ideal",
-        }
+    pub fn of(standard: Standard) -> impl Iterator<Item = Self> {
+        let is_of = move |of: [bool; 2]| of[usize::from(standard.aggregates())];
+        Self::ALL.iter().copied().filter(move |one| is_of(one.standards()))
     }
 }
 
@@ -85,16 +77,6 @@ pub enum RateSet {
     All,
 }
 
-/// The rate control of one direction between a station and the access point.
-#[derive(Clone, Debug)]
-pub(crate) enum Controller {
-    Fixed(Fixed),
-    Arf(Arf),
-    Aarf(Aarf),
-    Minstrel(Box<Minstrel>),
-    MinstrelHt(Box<MinstrelHt>),
-}
-
 /// How to send a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Decision {
@@ -105,88 +87,63 @@ pub(crate) struct Decision {
     pub(crate) alone: bool,
 }
 
-impl Controller {
-    /// A controller of rates of 802.11b or 802.11g that never exceeds `highest`. All but `minstrel` start there. It has
-    /// `stream` for itself.
-    pub(crate) fn new(
-        times: &AirTimes,
-        own: &WifiConfig,
-        highest: PhyRate,
-        stream: impl FnOnce() -> ChaCha8Rng,
-    ) -> Self {
-        let ladder = || Ladder::new(own.standard, own.rate_set, highest);
-        match own.rate_control {
-            RateControl::Fixed | RateControl::MinstrelHt | RateControl::Ideal => Self::fixed(highest.into()),
-            RateControl::Arf => Self::Arf(Arf::new(ladder())),
-            RateControl::Aarf => Self::Aarf(Aarf::new(ladder())),
-            RateControl::Minstrel => {
-                let protected = times.cell.protection == Protection::Erp;
-                Self::Minstrel(Box::new(Minstrel::new(&ladder(), protected, stream())))
-            }
-        }
+impl From<ModeId> for Decision {
+    /// In this mode, and nothing else about it.
+    fn from(mode: ModeId) -> Self {
+        Self { mode, rts: false, alone: false }
     }
+}
 
-    /// A controller with one fixed mode.
-    pub(crate) const fn fixed(mode: ModeId) -> Self {
-        Self::Fixed(Fixed::new(mode))
+/// What a new controller gets.
+pub(crate) struct Setup<'a> {
+    pub(super) times: &'a AirTimes,
+    /// What the station and the access point can do between each other.
+    pub(super) own: &'a WifiConfig,
+    /// The mode of those that do not choose: the highest; with [`RateControl::Ideal`] the best.
+    pub(super) mode: ModeId,
+    /// A random stream of its own, by its purpose.
+    pub(super) stream: &'a dyn Fn(&str) -> ChaCha8Rng,
+}
+
+impl Setup<'_> {
+    /// The rates that it may choose from, in 802.11b and 802.11g. The one in use is the highest.
+    pub(super) fn ladder(&self) -> Ladder {
+        Ladder::of(self.own)
     }
+}
 
-    /// A controller of a station's modes that learns from A-MPDUs. It starts at the slowest.
-    pub(crate) fn minstrel_ht(times: &AirTimes, own: &WifiConfig, stream: ChaCha8Rng) -> Self {
-        Self::MinstrelHt(Box::new(MinstrelHt::new(times, own, stream)))
+/// The modes between this station and the access point: the rates up to the highest, or with A-MPDUs those of
+/// [`AirTimes::choices`].
+pub(super) fn modes(own: &WifiConfig, times: &AirTimes) -> Vec<ModeId> {
+    if own.standard.aggregates() {
+        return times.choices(own).map(|(mode, _)| mode).collect();
     }
+    let Ladder { rates, length, .. } = Ladder::of(own);
+    rates[..usize::from(length)].iter().copied().map(ModeId::from).collect()
+}
 
-    /// The mode of the next frame, if it is not a sample.
-    #[inline]
-    pub(crate) fn mode(&self) -> ModeId {
-        match self {
-            Self::Fixed(fixed) => fixed.mode(),
-            Self::Arf(arf) => arf.rate().into(),
-            Self::Aarf(aarf) => aarf.rate().into(),
-            Self::Minstrel(minstrel) => minstrel.rate().into(),
-            Self::MinstrelHt(minstrel) => minstrel.mode(),
-        }
-    }
+/// The rate control of one direction between a station and the access point.
+#[enum_dispatch]
+pub(crate) trait Controller {
+    /// The mode of the next transmission, if that is no sample.
+    fn mode(&self) -> ModeId;
 
-    /// A transmission of frames begins. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure)
-    /// follows.
-    #[inline]
-    pub(crate) fn next(&mut self, now: Time) -> Decision {
-        let mode = match self {
-            Self::Minstrel(minstrel) => minstrel.next_rate().into(),
-            Self::MinstrelHt(minstrel) => return minstrel.next(now),
-            _ => self.mode(),
-        };
-        Decision { mode, rts: false, alone: false }
+    /// A transmission of frames begins: how. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure)
+    /// follows, if it [learns](Self::learns).
+    fn next(&mut self, _now: Time) -> Decision {
+        self.mode().into()
     }
 
     /// Whether it learns from the outcomes of transmissions.
-    #[inline]
-    pub(crate) const fn learns(&self) -> bool {
-        !matches!(self, Self::Fixed(_))
+    fn learns(&self) -> bool {
+        true
     }
 
     /// The transmission of so many frames was acknowledged, wholly or for so many of them.
-    pub(crate) fn on_success(&mut self, now: Time, frames: usize, acknowledged: usize) {
-        match self {
-            Self::Fixed(_) => {}
-            Self::Arf(arf) => arf.on_success(),
-            Self::Aarf(aarf) => aarf.on_success(),
-            Self::Minstrel(minstrel) => minstrel.on_success(now),
-            Self::MinstrelHt(minstrel) => minstrel.on_success(now, frames as u32, acknowledged as u32),
-        }
-    }
+    fn on_success(&mut self, _now: Time, _frames: u32, _acknowledged: u32) {}
 
     /// The transmission of so many frames was not acknowledged. `given_up`: they will not be repeated.
-    pub(crate) fn on_failure(&mut self, now: Time, frames: usize, given_up: bool) {
-        match self {
-            Self::Fixed(_) => {}
-            Self::Arf(arf) => arf.on_failure(),
-            Self::Aarf(aarf) => aarf.on_failure(),
-            Self::Minstrel(minstrel) => minstrel.on_failure(now, given_up),
-            Self::MinstrelHt(minstrel) => minstrel.on_failure(now, frames as u32, given_up),
-        }
-    }
+    fn on_failure(&mut self, _now: Time, _frames: u32, _given_up: bool) {}
 }
 
 /// The available rates, ascending, and the one in use.
@@ -198,6 +155,10 @@ pub(crate) struct Ladder {
 }
 
 impl Ladder {
+    fn of(own: &WifiConfig) -> Self {
+        Self::new(own.standard, own.rate_set, own.rate)
+    }
+
     fn new(standard: Standard, set: RateSet, highest: PhyRate) -> Self {
         // Below an OFDM access, a station whose highest rate is a DSSS one is an 802.11b station, unless all rates may
         // mix.
