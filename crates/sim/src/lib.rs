@@ -26,6 +26,7 @@
 mod agent;
 mod connection;
 mod measure;
+mod packet;
 mod quic;
 mod simulation;
 mod wire;

@@ -3,7 +3,8 @@
 //! Agents neither see nor bound them, and reports of a last link do not go with them.
 
 use crate::connection::Ends;
-use crate::simulation::{DATAGRAM_HEADERS, Owner, Payload, Simulation, offer};
+use crate::packet::{Payload, Tag};
+use crate::simulation::{DATAGRAM_HEADERS, Owner, Simulation, offer};
 use lasthop_measure::Seen;
 use lasthop_network::random::Streams;
 use lasthop_network::{Destination, Packet};
@@ -64,7 +65,8 @@ impl Simulation<'_> {
     }
 
     /// A datagram has reached one end.
-    pub(crate) fn on_quic(&mut self, now: Time, connection: usize, incarnation: u32, side: usize, payload: Datagram) {
+    pub(crate) fn on_quic(&mut self, now: Time, connection: usize, sender: Tag, payload: Datagram) {
+        let Tag { incarnation, side, .. } = sender.answering();
         let flow = &mut self.connections[connection];
         let (Ends::Quic(ends), true) = (&mut flow.ends, flow.incarnation == incarnation) else {
             self.strays += 1;
@@ -80,12 +82,12 @@ impl Simulation<'_> {
         let flow = &mut self.connections[connection];
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         let (number, incarnation, dscp) = (connection as u32, flow.incarnation, flow.spec.dscp);
-        let id = u64::from(incarnation) << 1 | side as u64;
+        let id = Tag { incarnation, side, number: 0 }.id();
         let Ends::Quic(ends) = &mut flow.ends else { return };
         let end = &mut ends[side];
         while let Some(datagram) = end.poll_transmit(now) {
             let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
-            let payload = Payload::Quic { connection: number, incarnation, datagram };
+            let payload = Payload::Quic(datagram);
             let packet = Packet { from, to, size, flow: number, dscp, id, payload };
             if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 end.on_departed();

@@ -1,8 +1,9 @@
 //! The event loop: the earliest event happens, in a total order.
 
-use crate::agent::{Agent, Datagram, flow_sample};
+use crate::agent::{Agent, flow_sample};
 use crate::connection::{Connection, Counts, Ends, FAR, NEAR};
 use crate::measure::{counted, seen};
+use crate::packet::{Payload, Stamp, Tag, connection_of, flow_id};
 use crate::wire::Wire;
 use crate::{Options, PolicyOf, SimError};
 use lasthop_capture::{Capture, Side};
@@ -11,39 +12,15 @@ use lasthop_measure::{Finished, Measurement};
 use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
-use lasthop_policy::FlowId;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application};
 use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// IP and UDP headers of a datagram.
 pub(crate) const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
-
-/// The contents of packets.
-#[derive(Clone, Debug)]
-pub(crate) enum Payload {
-    /// A segment to one end of a connection.
-    Segment { connection: u32, incarnation: u32, segment: Segment },
-    /// A beacon to all agents.
-    Beacon(Datagram),
-    /// A datagram of a flow; without a stamp, of a saturated one.
-    Datagram { connection: u32, stamp: Option<Stamp> },
-    /// A datagram to one end of a QUIC connection.
-    Quic { connection: u32, incarnation: u32, datagram: lasthop_quic::Datagram },
-}
-
-/// What a datagram says that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    number: u64,
-    sent_at: Time,
-    /// Whether it answers a ping; it repeats the rest.
-    is_answer: bool,
-}
 
 /// The active saturated flows of one host, and which one is next.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +43,6 @@ const MOST_OFFERS: u32 = 100_000;
 
 /// The flow number of beacons, which no connection has.
 const BEACON_FLOW: u32 = u32::MAX;
-
-/// The tag of a packet whose departure concerns no connection.
-const UNTOLD: u64 = u64::MAX;
 
 /// The state of one run.
 pub(crate) struct Simulation<'a> {
@@ -340,29 +314,21 @@ impl<'a> Simulation<'a> {
         let mut deliveries = std::mem::take(&mut self.deliveries);
         for Delivery { to, packet, .. } in deliveries.drain(..) {
             self.show(now, to, Side::In, &packet);
-            match packet.payload {
-                Payload::Segment { connection, incarnation, segment } => {
-                    let connection = connection as usize;
-                    let side = usize::from(to != self.connections[connection].nodes[NEAR]);
-                    self.on_segment(now, connection, incarnation, side, &segment);
-                }
-                Payload::Beacon(datagram) => {
+            let (connection, tag) = (packet.flow as usize, Tag::of(packet.id));
+            match (packet.payload, tag) {
+                (Payload::Segment(segment), Some(tag)) => self.on_segment(now, connection, tag, &segment),
+                (Payload::Quic(datagram), Some(tag)) => self.on_quic(now, connection, tag, datagram),
+                (Payload::Segment(_) | Payload::Quic(_), None) => unreachable!("an end has sent it"),
+                (Payload::Beacon(datagram), _) => {
                     let agent = self.agents.get_mut(to.index()).and_then(Option::as_mut);
                     if let Some(agent) = agent {
                         agent.on_beacon(now, packet.from, &datagram);
                     }
                 }
-                Payload::Datagram { connection, stamp: None } => {
-                    self.connections[connection as usize].datagrams_received += packet.size - DATAGRAM_HEADERS;
+                (Payload::Datagram(None), _) => {
+                    self.connections[connection].datagrams_received += packet.size - DATAGRAM_HEADERS;
                 }
-                Payload::Quic { connection, incarnation, datagram } => {
-                    let connection = connection as usize;
-                    let side = usize::from(to != self.connections[connection].nodes[NEAR]);
-                    self.on_quic(now, connection, incarnation, side, datagram);
-                }
-                Payload::Datagram { connection, stamp: Some(stamp) } => {
-                    self.on_datagram(now, connection as usize, packet.size, stamp);
-                }
+                (Payload::Datagram(Some(stamp)), _) => self.on_datagram(now, connection, packet.size, stamp),
             }
         }
         self.deliveries = deliveries;
@@ -375,17 +341,16 @@ impl<'a> Simulation<'a> {
         self.network.take_departed(&mut departed);
         for Departure { node, flow, id, size } in departed.drain(..) {
             let node = node.index();
-            if id != UNTOLD {
-                let (connection, incarnation, side) = (flow as usize, (id >> 1) as u32, (id & 1) as usize);
-                let flow = &mut self.connections[connection];
-                if flow.incarnation == incarnation {
-                    match &mut flow.ends {
-                        Ends::None => {}
-                        Ends::Tcp(ends) => ends[side].on_departed(now, size),
-                        Ends::Quic(ends) => ends[side].on_departed(),
-                    }
-                    self.flush(now, connection, side);
+            if let Some(Tag { incarnation, side, .. }) = Tag::of(id)
+                && self.connections[flow as usize].incarnation == incarnation
+            {
+                let connection = flow as usize;
+                match &mut self.connections[connection].ends {
+                    Ends::None => {}
+                    Ends::Tcp(ends) => ends[side].on_departed(now, size),
+                    Ends::Quic(ends) => ends[side].on_departed(),
                 }
+                self.flush(now, connection, side);
             }
             if node < self.hosts.len() {
                 self.saturate(now, node);
@@ -463,7 +428,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn on_segment(&mut self, now: Time, connection: usize, incarnation: u32, side: usize, segment: &Segment) {
+    fn on_segment(&mut self, now: Time, connection: usize, sender: Tag, segment: &Segment) {
+        let Tag { incarnation, side, .. } = sender.answering();
         let flow = &mut self.connections[connection];
         let (Ends::Tcp(ends), true) = (&mut flow.ends, flow.incarnation == incarnation) else {
             self.strays += 1;
@@ -524,8 +490,8 @@ impl<'a> Simulation<'a> {
         let flow = &self.connections[connection];
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         let (number, dscp) = (connection as u32, flow.spec.dscp);
-        let payload = Payload::Datagram { connection: number, stamp: Some(stamp) };
-        let packet = Packet { from, to, size, flow: number, dscp, id: UNTOLD, payload };
+        let payload = Payload::Datagram(Some(stamp));
+        let packet = Packet { from, to, size, flow: number, dscp, id: Tag::NONE, payload };
         // The network counts a drop.
         let _counted = offer(&mut self.network, &mut self.capture, now, packet);
     }
@@ -549,13 +515,13 @@ impl<'a> Simulation<'a> {
         while let Some(segment) = end.poll_transmit(now) {
             let size = segment.ip_bytes();
             let number = connection as u32;
-            let payload = Payload::Segment { connection: number, incarnation: flow.incarnation, segment };
-            let id = u64::from(flow.incarnation) << 1 | side as u64;
+            let payload = Payload::Segment(segment);
+            let id = Tag { incarnation: flow.incarnation, side, number: 0 }.id();
             let dscp = flow.spec.dscp;
             let packet = Packet { from, to, size, flow: number, dscp, id, payload };
             match offer(&mut self.network, &mut self.capture, now, packet) {
                 Ok(()) => {}
-                Err(Packet { payload: Payload::Segment { segment, .. }, .. }) => {
+                Err(Packet { payload: Payload::Segment(segment), .. }) => {
                     end.on_refused(now, &segment);
                     break;
                 }
@@ -658,8 +624,8 @@ impl<'a> Simulation<'a> {
             // As much work as an event of the network: a queue that drops what is in it is refilled again and again.
             self.timer_events += 1;
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
-            let payload = Payload::Datagram { connection: number, stamp: None };
-            let packet = Packet { from, to, size, flow: number, dscp, id: UNTOLD, payload };
+            let payload = Payload::Datagram(None);
+            let packet = Packet { from, to, size, flow: number, dscp, id: Tag::NONE, payload };
             if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 break;
             }
@@ -669,15 +635,12 @@ impl<'a> Simulation<'a> {
     fn on_tick(&mut self, now: Time, host: usize) {
         let agent = self.agents[host].as_mut().expect("only hosts with an agent have ticks");
         let mut samples = Vec::new();
-        let mut connections = BTreeMap::new();
         for connection in self.of_host[host].clone() {
             let flow = &self.connections[connection];
             if let Ends::Tcp(ends) = &flow.ends
                 && ends[NEAR].is_established()
             {
-                let id = FlowId((connection as u64) << 32 | u64::from(flow.incarnation));
-                samples.push(flow_sample(id, &ends[NEAR].info()));
-                connections.insert(id, connection);
+                samples.push(flow_sample(flow_id(connection, flow.incarnation), &ends[NEAR].info()));
             }
         }
         let bounds = agent.on_tick(now, &self.hosts[host], &samples).unwrap_or_else(|failure| {
@@ -685,9 +648,14 @@ impl<'a> Simulation<'a> {
             Vec::new()
         });
         for (id, bound) in bounds {
+            let (connection, incarnation) = connection_of(id);
+            let flow = &mut self.connections[connection];
+            let is_open = flow.incarnation == incarnation;
             // A closed connection has no bound any more.
-            let Some(&connection) = connections.get(&id) else { continue };
-            let Ends::Tcp(ends) = &mut self.connections[connection].ends else { continue };
+            let (Ends::Tcp(ends), true) = (&mut flow.ends, is_open) else { continue };
+            if !ends[NEAR].is_established() {
+                continue;
+            }
             let lease = lasthop_laws::bound::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
             let until = if bound.is_some() { now + lease } else { now };
@@ -711,7 +679,7 @@ impl<'a> Simulation<'a> {
             size,
             flow: BEACON_FLOW,
             dscp: 0,
-            id: UNTOLD,
+            id: Tag::NONE,
             payload,
         };
         // The network counts a drop.
@@ -773,9 +741,9 @@ impl Captured<'_> {
         now: Time,
         mut packet: Packet<Payload>,
     ) -> Result<(), Packet<Payload>> {
-        if packet.id != UNTOLD {
+        if let Some(tag) = Tag::of(packet.id) {
             self.packets = self.packets.wrapping_add(1);
-            packet.id |= u64::from(self.packets) << 33;
+            packet.id = Tag { number: self.packets, ..tag }.id();
         }
         let from = packet.from;
         let copy = packet.clone();

@@ -4,7 +4,7 @@
 //! behind the hosts. A flow's client has the port 10000 + its number. The server has 5001 for the flow's first
 //! connection, and one more for each further one. Initial sequence numbers are 0. Payloads are zeros.
 
-use crate::simulation::Payload;
+use crate::packet::{Payload, Tag};
 use lasthop_network::{Destination, NodeId, Packet};
 use lasthop_scenario::{FIRST_CLIENT_PORT, SERVER_PORT};
 use lasthop_tcp::Segment;
@@ -34,25 +34,20 @@ impl Wire {
     /// The first bytes of a packet: all but a payload of zeros.
     pub(crate) fn bytes(&mut self, packet: &Packet<Payload>) -> Vec<u8> {
         let is_near = packet.from.0 < self.hosts;
+        let incarnation = Tag::of(packet.id).map_or(1, |tag| tag.incarnation);
+        let ports = ports(packet.flow, incarnation, is_near);
         let (protocol, rest) = match &packet.payload {
-            Payload::Segment { connection, incarnation, segment } => {
-                let ports = ports(*connection, *incarnation, is_near);
-                (TCP, self.tcp(segment, ports, (*connection, *incarnation, is_near)))
-            }
+            Payload::Segment(segment) => (TCP, self.tcp(segment, ports, (packet.flow, incarnation, is_near))),
             Payload::Beacon(datagram) => (UDP, udp((BEACON_PORT, BEACON_PORT), datagram, datagram.len() as u64)),
-            Payload::Datagram { connection, .. } => {
-                (UDP, udp(ports(*connection, 1, is_near), &[], packet.size.get().saturating_sub(28)))
-            }
+            Payload::Datagram(_) => (UDP, udp(ports, &[], packet.size.get().saturating_sub(28))),
             // Zeros as well: nothing in it is encrypted, and a reader of QUIC would find it broken.
-            Payload::Quic { connection, incarnation, datagram } => {
-                (UDP, udp(ports(*connection, *incarnation, is_near), &[], datagram.len() as u64))
-            }
+            Payload::Quic(datagram) => (UDP, udp(ports, &[], datagram.len() as u64)),
         };
         let size = packet.size.get() as u16;
         let mut out = vec![0x45, packet.dscp << 2];
         out.extend(size.to_be_bytes());
-        // The number of the packet; not fragmented; time to live 64.
-        out.extend((number_of(packet.id) as u16).to_be_bytes());
+        // The number of the packet, if it has one; not fragmented; time to live 64.
+        out.extend(Tag::of(packet.id).map_or(u16::MAX, |tag| tag.number as u16).to_be_bytes());
         out.extend([0x40, 0, 64, protocol, 0, 0]);
         out.extend(self.address(Destination::Node(packet.from)));
         out.extend(self.address(packet.to));
@@ -105,11 +100,6 @@ impl Wire {
         out[12] = ((out.len() / 4) << 4) as u8;
         out
     }
-}
-
-/// The number that [`Packet::id`] has above the connection's own 33 bits.
-pub(crate) const fn number_of(id: u64) -> u32 {
-    (id >> 33) as u32
 }
 
 /// The ports of the sender and the receiver.
