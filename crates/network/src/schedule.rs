@@ -8,40 +8,41 @@ use lasthop_units::Time;
 /// The times of a fixed number of contestants.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// By contestant, padded to a power of two.
-    times: Vec<Time>,
-    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and `winners[1]` is that of the final. The
-    /// last row holds the contestants themselves.
-    winners: Vec<u32>,
+    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and match 1 is the final. The last row holds the
+    /// contestants themselves, padded to a power of two. A smaller pair wins.
+    winners: Vec<(Time, u32)>,
 }
 
 impl Schedule {
     /// This many contestants, none due.
     pub fn new(contestants: usize) -> Self {
         let width = contestants.next_power_of_two().max(2);
-        let mut winners: Vec<u32> = (0..2 * width).map(|game| game.saturating_sub(width) as u32).collect();
+        let mut winners: Vec<_> = (0..2 * width).map(|game| (Time::MAX, game.saturating_sub(width) as u32)).collect();
         for game in (1..width).rev() {
             winners[game] = winners[2 * game];
         }
-        Self { times: vec![Time::MAX; width], winners }
+        Self { winners }
     }
 
     /// The earliest time; [`Time::MAX`] if none is due.
+    #[inline]
     pub fn first_at(&self) -> Time {
-        self.times[self.first()]
+        self.winners[1].0
     }
 
     /// The contestant with the earliest time.
+    #[inline]
     pub fn first(&self) -> usize {
-        self.winners[1] as usize
+        self.winners[1].1 as usize
     }
 
     /// Sets the time of a contestant; [`Time::MAX`]: it is not due.
     #[inline]
     pub fn set(&mut self, contestant: usize, at: Time) {
-        if self.times[contestant] != at {
-            self.times[contestant] = at;
-            self.replay(contestant);
+        let place = self.winners.len() / 2 + contestant;
+        if self.winners[place].0 != at {
+            self.winners[place].0 = at;
+            self.replay(place);
         }
     }
 
@@ -49,25 +50,19 @@ impl Schedule {
     /// again when it is due.
     #[inline]
     pub fn set_no_later(&mut self, contestant: usize, at: Time) {
-        if at < self.times[contestant] {
+        if at < self.winners[self.winners.len() / 2 + contestant].0 {
             self.set(contestant, at);
         }
     }
 
-    fn replay(&mut self, contestant: usize) {
-        let (mut winner, mut at) = (contestant as u32, self.times[contestant]);
-        let mut player = self.times.len() + contestant;
-        while player > 1 {
-            let other = self.winners[player ^ 1];
-            let other_at = self.times[other as usize];
-            if other_at < at || (other_at == at && other < winner) {
-                (winner, at) = (other, other_at);
-            }
-            player /= 2;
-            if self.winners[player] == winner && winner as usize != contestant {
+    fn replay(&mut self, mut place: usize) {
+        let mut winner = self.winners[place];
+        while place > 1 {
+            winner = winner.min(self.winners[place ^ 1]);
+            place /= 2;
+            if std::mem::replace(&mut self.winners[place], winner) == winner {
                 break;
             }
-            self.winners[player] = winner;
         }
     }
 }
