@@ -734,7 +734,6 @@ impl Captured<'_> {
 
     /// Offers a packet with its number, and shows it if it is taken.
     #[cold]
-    #[expect(clippy::result_large_err, reason = "the network gives a refused packet back")]
     fn offer(
         &mut self,
         network: &mut Network<Payload>,
@@ -760,7 +759,6 @@ impl Captured<'_> {
 
 /// Offers a packet to the network.
 #[inline]
-#[expect(clippy::result_large_err, reason = "the network gives a refused packet back")]
 pub(crate) fn offer(
     network: &mut Network<Payload>,
     capture: &mut Option<Box<Captured<'_>>>,
