@@ -152,7 +152,7 @@ mod tests {
 
     /// With enough queues that flows 0 to 9 do not collide.
     fn queue(limit: usize, config: FqCodelConfig) -> FqCodel<usize> {
-        let queue = FqCodel::new(config, Setup { limit: limit, streams: Streams::new(1), name: "queue" });
+        let queue = FqCodel::new(config, Setup { limit, streams: Streams::new(1), name: "queue" });
         let mut used: Vec<_> = (0..10).map(|flow| queue.scheduler.hash(flow)).collect();
         used.sort_unstable();
         used.dedup();
@@ -359,7 +359,7 @@ mod tests {
                 flows: queues,
                 drop_batch,
             };
-            let mut queue = FqCodel::new(config, Setup { limit: limit, streams: Streams::new(1), name: "queue" });
+            let mut queue = FqCodel::new(config, Setup { limit, streams: Streams::new(1), name: "queue" });
             let (mut now, mut came, mut sent) = (Time::ZERO, 0, 0);
             let mut last_of_flow = [None; 4];
             for operation in operations {

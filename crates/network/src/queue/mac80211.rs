@@ -479,7 +479,7 @@ mod tests {
     }
 
     fn queues(limit: usize) -> Mac80211<()> {
-        Mac80211::new(Mac80211Config::default(), Setup { limit: limit, streams: Streams::new(1), name: "queue" })
+        Mac80211::new(Mac80211Config::default(), Setup { limit, streams: Streams::new(1), name: "queue" })
     }
 
     /// Sends the next packet, which takes this air time, and returns its station and its number.
