@@ -60,7 +60,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("peers", &["hmac", "sha2", "thiserror"]),
     ("policy", &["rustc-hash", "schemars", "serde", "toml"]),
     ("lastlink", &["serde"]),
-    ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
+    ("network", &["enum_dispatch", "rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),
     ("quic", &["bytes", "quinn-proto"]),
     ("measure", &["hdrhistogram", "statrs"]),
