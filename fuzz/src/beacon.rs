@@ -6,7 +6,7 @@ use lasthop_laws::bound::LEAST_PACING_RATE;
 use lasthop_peers::beacon::{Beacon, GroupKey, INTERVAL, LONGEST_BYTES, PLAIN_BYTES, Receiver};
 use lasthop_peers::cadence::{Cadence, LONGEST};
 use lasthop_peers::group::Label;
-use lasthop_peers::{Crowd, LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report, Word};
+use lasthop_peers::{Arrived, Crowd, Ear, LONGEST_AGE_OUT, Limits, Own, PeerId, Report, Word};
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_policy::{FlowId, PolicyName, PolicySettings};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -74,8 +74,7 @@ impl Words {
 }
 
 struct Host {
-    receiver: Receiver,
-    table: PeerTable,
+    ear: Ear,
     cadence: Cadence,
     governors: [Governor; 2],
     report: Report,
@@ -87,8 +86,7 @@ impl Host {
         let settings = PolicySettings { minimum_segments: FLOOR_SEGMENTS, ..PolicySettings::default() };
         let limits = Limits { identities: IDENTITIES, authenticated: key.is_some(), ..Limits::default() };
         Self {
-            receiver: Receiver::new(Label::Link.id(), key),
-            table: PeerTable::new(limits),
+            ear: Ear::new(Receiver::new(Label::Link.id(), key), limits),
             cadence: Cadence::new(INTERVAL, Time::ZERO, 0.5),
             governors: [PolicyName::Cooperative, PolicyName::Lasthop]
                 .map(|policy| Governor::new(PolicySettings { policy, ..settings.clone() }.build(), true)),
@@ -99,26 +97,24 @@ impl Host {
 
     fn on_datagram(&mut self, now: Time, wall_ns: u64, datagram: &[u8]) {
         self.arrived += 1;
-        let heard = self.table.heard();
-        let rejected = self.table.rejections().total();
-        if self.table.on_datagram(now).is_ok() {
-            let _counted = match self.receiver.on_datagram(wall_ns, datagram) {
-                Ok(beacon) => {
-                    assert!(self.receiver.groups().contains(&beacon.group));
-                    assert_eq!(beacon.encode(self.receiver.key()), datagram, "what is heard is what was said");
-                    let from = Ipv4Addr::from_bits(beacon.sender.0 as u32 % IDENTITIES as u32);
-                    self.table.on_report(now, from.into(), beacon.sender, beacon.interval, beacon.report)
-                }
-                Err(cause) => Err(self.table.reject(cause)),
-            };
+        let heard = self.ear.table.heard();
+        let rejected = self.ear.table.rejections().total();
+        let said = Beacon::decode(datagram, self.ear.receiver.key()).ok();
+        let from = Ipv4Addr::from_bits(said.map_or(0, |said| said.sender.0) as u32 % IDENTITIES as u32);
+        // Nobody has its identity.
+        let own = Own { sender: PeerId(!said.map_or(0, |said| said.sender.0)), addresses: &[] };
+        if self.ear.on_datagram(own, Arrived { now, wall_ns, from: from.into(), datagram }).is_ok() {
+            let said = said.expect("only beacons are heard");
+            assert!(self.ear.receiver.groups().contains(&said.group));
+            assert_eq!(said.encode(self.ear.receiver.key()), datagram, "what is heard is what was said");
         }
         // Each is heard or counted by its cause, and no more than once.
-        assert_eq!(self.table.heard() + self.table.rejections().total(), heard + rejected + 1);
-        assert_eq!(self.table.heard() + self.table.rejections().total(), self.arrived);
+        assert_eq!(self.ear.table.heard() + self.ear.table.rejections().total(), heard + rejected + 1);
+        assert_eq!(self.ear.table.heard() + self.ear.table.rejections().total(), self.arrived);
     }
 
     fn on_tick(&mut self, now: Time, srtt_ms: u16) {
-        let peers = self.table.neighbourhood(now);
+        let peers = self.ear.table.neighbourhood(now);
         assert!(peers.peers().len() <= IDENTITIES);
         assert!(peers.peers().iter().all(|peer| now.saturating_since(peer.heard_at) < LONGEST_AGE_OUT));
         let sample = FlowSample {
@@ -146,7 +142,7 @@ impl Host {
             self.report = turn.report;
         }
 
-        let others = self.table.crowd(now);
+        let others = self.ear.table.crowd(now);
         let Crowd { hosts, senders } = others;
         assert!(hosts >= peers.peers().len() && hosts < 100_000, "{hosts} hosts, {} peers", peers.peers().len());
         assert!(senders <= hosts, "{senders} of {hosts} are senders");
@@ -194,9 +190,9 @@ pub(crate) fn run(events: Vec<Event<'_>>) {
             Event::Move(elsewhere) => {
                 let label = if elsewhere { Label::Name("elsewhere".to_owned()) } else { Label::Link };
                 for host in &mut hosts {
-                    host.receiver.set_groups([label.id(); 2]);
-                    host.table.forget_all();
-                    assert!(host.table.neighbourhood(now).peers().is_empty());
+                    host.ear.receiver.set_groups([label.id(); 2]);
+                    host.ear.table.forget_all();
+                    assert!(host.ear.table.neighbourhood(now).peers().is_empty());
                 }
                 continue;
             }

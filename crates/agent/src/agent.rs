@@ -4,28 +4,29 @@ mod following;
 mod telling;
 
 use crate::clock;
-use crate::config::{Config, Mode};
+use crate::config::Config;
 use crate::error::{Doing, Error, Result};
-use crate::hearing::Hearing;
-use crate::host_tcp::{HostTcp, Left, Loaded, Loader, SocketSample, StateChange, flow_sample};
-use crate::interface::Interface;
-use crate::last_link::{LastLink, flow_sight};
-use crate::log_limit::LogLimit;
-use crate::metrics::Metrics;
+use crate::hear::hearing::Hearing;
+use crate::link::interface::Interface;
+use crate::link::last_link::{LastLink, flow_sight};
+use crate::link::wifi::Wifi;
 use crate::program::Asked;
-use crate::record::{Event, ProgramTotals, Ready, State, Tick, Totals};
-use crate::recorder::Recorder;
-use crate::room::make_room;
-use crate::rules::RuleStatus;
-use crate::status::{self, StatusSocket};
-use crate::ungoverned::{self, Ungoverned};
-use crate::watch::{Meter, WatchSocket};
-use crate::wifi::Wifi;
+use crate::tcp::host_tcp::{HostTcp, Left, Loaded, Loader, SocketSample, StateChange, flow_sample};
+use crate::tcp::room::make_room;
+use crate::tcp::ungoverned;
+use crate::tell::log_limit::LogLimit;
+use crate::tell::metrics::Metrics;
+use crate::tell::recorder::Recorder;
+use crate::tell::socket::{self, Socket};
 use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
+use lasthop_peers::group::Label;
 use lasthop_peers::{Neighbourhood, Report};
 use lasthop_policy::governor::{FlowSample, Governor, Turn};
-use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName, PolicyState};
+use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
+use lasthop_status::Mode;
+use lasthop_status::record::{Event, ProgramTotals, Ready, State, Tick, Totals};
+use lasthop_status::{Meter, Status};
 use lasthop_units::{About, Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -61,16 +62,16 @@ pub(crate) struct Agent<'a> {
     /// The connections at this tick, for `last_link`.
     sights: Vec<FlowSight>,
     recorder: Option<Recorder>,
-    /// Where the status socket is; `None`: there is none.
-    status_folder: Option<PathBuf>,
-    status: Option<StatusSocket>,
-    /// Who may use the sockets.
+    /// Where the socket is; `None`: there is none.
+    socket_folder: Option<PathBuf>,
+    /// Who may use it.
     socket_group: Option<u32>,
-    watch: Option<WatchSocket>,
+    socket: Option<Socket>,
     meter: Meter,
     metrics: Option<Metrics>,
     /// As of the last tick.
-    glance: Glance,
+    status: Status,
+    enabled_at: Option<Time>,
     totals: Totals,
     decisions_log: LogLimit,
     late_log: LogLimit,
@@ -98,28 +99,9 @@ struct Seen {
     peers: Neighbourhood,
 }
 
-/// What the status says of the last tick.
-#[derive(Default)]
-struct Glance {
-    connections: u32,
-    asleep: u32,
-    bounds_left_out: u32,
-    busy: u32,
-    peers: u32,
-    terminals: u32,
-    enabled_at: Option<Time>,
-    /// In words, and its kind.
-    reason: Option<(String, &'static str)>,
-    bounds: Vec<Bound>,
-    /// How the policy describes this host; `None`: it does not, or nothing is controlled.
-    state: Option<PolicyState>,
-    rules: Vec<RuleStatus>,
-    ungoverned: Vec<Ungoverned>,
-}
-
 impl<'a> Agent<'a> {
     /// Loads the TCP programs, adopts the existing sockets and reports readiness.
-    pub(crate) fn start(config: &Config, status: Option<&Path>, loader: &'a mut Loader<'a>) -> Result<Self> {
+    pub(crate) fn start(config: &Config, sockets: Option<&Path>, loader: &'a mut Loader<'a>) -> Result<Self> {
         let interface = interface(config)?;
         if config.mode != Mode::Observe && config.policy.policy == PolicyName::None {
             warn!(
@@ -128,7 +110,7 @@ impl<'a> Agent<'a> {
                 config.mode
             );
         }
-        let socket_group = config.socket_group.as_deref().map(status::group_id).transpose()?;
+        let socket_group = config.socket_group.as_deref().map(socket::group_id).transpose()?;
         let mut hearing = Hearing::new(&config.beacon)?;
         hearing.be_silent(config.mode == Mode::Observe);
         let recorder = Recorder::open(config)?;
@@ -138,6 +120,7 @@ impl<'a> Agent<'a> {
             last_link.attach(reporter);
         }
         let (policy, asked) = policy(config, mode, ProgramTotals::default());
+        let status = Status::of(&ready(&interface, mode, config, None));
         let mut agent = Self {
             config: config.clone(),
             loader,
@@ -154,13 +137,13 @@ impl<'a> Agent<'a> {
             last_link,
             sights: Vec::new(),
             recorder,
-            status_folder: status.map(Path::to_owned),
-            status: None,
+            socket_folder: sockets.map(Path::to_owned),
             socket_group,
-            watch: None,
+            socket: None,
             meter: Meter::default(),
             metrics: None,
-            glance: Glance::default(),
+            status,
+            enabled_at: None,
             totals: Totals::default(),
             decisions_log: LogLimit::new(20, Span::from_secs(10)),
             late_log: LogLimit::each_minute(),
@@ -195,29 +178,21 @@ impl<'a> Agent<'a> {
     fn follow(&mut self, now: Time) -> Result<()> {
         let Some(tcp) = &mut self.tcp else { return Ok(()) };
         let others = tcp.refresh().doing("cannot look for the cgroups of the configuration")?;
-        let may = self.glance.ungoverned.iter().any(|left| left.why == ungoverned::word(Left::Yet));
+        let may = self.status.ungoverned.iter().any(|left| left.why == ungoverned::word(Left::Yet));
         if others || may || now >= self.adopt_again_at { self.adopt() } else { Ok(()) }
     }
 
     fn say_ready(&mut self) {
-        self.open_status();
+        self.open_socket();
         let Self { interface, wifi, mode, config, .. } = self;
         let congestion_control = self.tcp.as_ref().and_then(|tcp| tcp.congestion_control()).map(str::to_owned);
         info!("ready on {}: mode {mode}, policy {}", interface.name, config.policy.policy);
         if let Some(link) = wifi.link() {
             info!("{link}");
         }
-        let ready = Ready {
-            t_ns: clock::monotonic().as_nanos(),
-            unix_ms: Some(clock::wall_ns() / 1_000_000),
-            interface: interface.name.clone(),
-            congestion_control,
-            mode: *mode,
-            policy: config.policy.policy,
-            group: self.hearing.label().map(ToString::to_string),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        self.record(&Event::Ready(ready));
+        let ready = ready(interface, *mode, config, self.hearing.label());
+        self.record(&Event::Ready(Ready { congestion_control, ..ready }));
+        self.see_nothing();
     }
 
     /// Sends the last tick's observations to the peers when a beacon is due.
@@ -268,7 +243,7 @@ impl<'a> Agent<'a> {
             nothing => {
                 // Peers are not told an earlier tick's observations.
                 self.report = Report::default();
-                self.glance = Glance::default();
+                self.see_nothing();
                 self.tell_watchers(now, None, &Neighbourhood::default());
                 self.show_metrics(now);
                 return nothing.map(|_| None);
@@ -339,17 +314,17 @@ impl<'a> Agent<'a> {
             asked.on_taken(now, turn.failure.as_deref());
         }
         self.report = turn.report;
-        self.glance = Glance::default();
+        self.see_nothing();
         let (until, left_out) = self.apply(now, &sockets, &mut turn)?;
         self.log(now, &sockets, &turn);
         self.log_harm(now, &turn, &peers);
-        self.glance = self.glance_at(&sockets, asleep, &left_out, &turn, &peers);
+        self.see(&sockets, asleep, &left_out, &turn, &peers);
         self.log_escapes(now);
         if let Some(metrics) = &mut self.metrics {
             metrics.on_flows(sockets.iter().zip(turn.flows.iter().map(|flow| flow.seen.busy)), asleep);
         }
         self.show_metrics(now);
-        let is_watched = self.watch.as_mut().is_some_and(WatchSocket::is_read);
+        let is_watched = self.socket.as_mut().is_some_and(Socket::is_read);
         if self.recorder.is_some() || is_watched {
             let tick = Tick {
                 t_ns: now.as_nanos(),
@@ -448,6 +423,20 @@ pub(crate) fn interface(config: &Config) -> Result<Interface> {
             None => "there is no default route: name the interface (`interface`, --interface)".to_owned(),
         })
     })
+}
+
+/// What an agent on this interface says of itself as it begins.
+fn ready(interface: &Interface, mode: Mode, config: &Config, label: Option<&Label>) -> Ready {
+    Ready {
+        t_ns: clock::monotonic().as_nanos(),
+        unix_ms: Some(clock::wall_ns() / 1_000_000),
+        interface: interface.name.clone(),
+        congestion_control: None,
+        mode,
+        policy: config.policy.policy,
+        group: label.map(ToString::to_string),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
 }
 
 /// The policy `none` applies nothing, so it changes nothing in the kernel.

@@ -3,28 +3,17 @@
 use lasthop_keys::Preset::Absent;
 use lasthop_keys::{
     Document, DocumentError, Keys, Override, Part, Presence, Preset, Problem, Section, Takes, choice, flag, integer,
-    key, keys, line, number, texts, words,
+    key, keys, line, number, texts,
 };
 use lasthop_laws::bound::LEASE;
 use lasthop_peers::beacon;
 use lasthop_policy::{PolicyName, PolicySettings, TICK};
+use lasthop_status::Mode;
 use lasthop_units::Span;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-
-words! {
-    /// What the agent may do.
-    pub enum Mode {
-        /// Watch and record; decide nothing, change nothing, send nothing.
-        Observe = "observe",
-        /// Decide and say so; change nothing.
-        Advise = "advise",
-        /// Decide and apply.
-        Control = "control",
-    }
-}
 
 keys! {
     /// Everything that can be configured.

@@ -4,11 +4,11 @@ use crate::agent::Agent;
 use crate::clock::{self, Suspension};
 use crate::config::Config;
 use crate::error::{Doing, Result};
-use crate::host_tcp::Loader;
-use crate::interface::Interface;
-use crate::notify::Notify;
+use crate::link::interface::Interface;
 use crate::privilege;
-use crate::record::Totals;
+use crate::tcp::host_tcp::Loader;
+use crate::tell::notify::Notify;
+use lasthop_status::record::Totals;
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -34,7 +34,7 @@ pub struct Orders<'a> {
     pub stop: &'a AtomicBool,
     /// The request to reread the configuration; `None`: there is no such request.
     pub reload: Option<Reload<'a>>,
-    /// The folder in which `lasthop agent status` looks for the socket ([`crate::status::FOLDER`]); `None`: no socket.
+    /// The folder in which `lasthop agent status` looks for the socket ([`lasthop_status::FOLDER`]); `None`: no socket.
     pub status: Option<&'a Path>,
     /// The service manager.
     pub notify: Notify,
@@ -120,7 +120,7 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
             agent.poll_program(now);
         }
         agent.poll_beacon(now);
-        agent.answer_status(now);
+        agent.greet(now);
         seen = now;
         let program = agent.program_due_at().unwrap_or(Time::MAX);
         let next =
@@ -138,7 +138,7 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
         waited = wait(&agent, now, end - now);
         now = clock::monotonic();
         agent.hearing.receive(now);
-        agent.answer_status(now);
+        agent.greet(now);
     }
     if let Err(error) = &waited {
         error!("the agent stops: {}", error.in_a_line());
@@ -177,7 +177,7 @@ fn following(due: Time, tick: Span, now: Time) -> Time {
 }
 
 fn wait(agent: &Agent<'_>, now: Time, longest: Span) -> Result<()> {
-    let descriptors = agent.hearing.descriptors(now).chain(agent.status_descriptor());
+    let descriptors = agent.hearing.descriptors(now).chain(agent.socket_descriptor());
     let descriptors = descriptors.map(|descriptor| (descriptor, PollFlags::POLLIN)).chain(agent.program_descriptors());
     let mut polled: Vec<_> = descriptors.map(|(descriptor, flags)| PollFd::new(descriptor, flags)).collect();
     let timeout = TimeSpec::from(Duration::from_nanos(longest.as_nanos()));

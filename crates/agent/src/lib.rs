@@ -65,51 +65,30 @@ mod clock;
 mod config;
 mod error;
 mod event_loop;
-mod exposition;
-mod gain;
-mod group;
-mod hearing;
-pub mod host_tcp;
-mod interface;
-mod kernel_tcp;
-mod last_link;
-mod lines;
-mod log;
-mod log_limit;
-mod medium;
-mod metrics;
-mod notify;
+mod hear;
+mod link;
 mod only_one;
-mod port;
 mod privilege;
 mod program;
-pub mod record;
-mod recorder;
 mod reload;
-mod room;
-mod rules;
 #[cfg(test)]
 mod soak;
-mod sockets;
-pub mod status;
-mod ungoverned;
-pub mod watch;
-mod wifi;
+mod tcp;
+mod tell;
 
-pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, Mode, RuleConfig};
+pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, RuleConfig};
 pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
-pub use gain::Gain;
-pub use interface::Interface;
-pub use last_link::{describe_last_link, describe_reports};
-pub use lasthop_lastlink::Modulation;
-pub use log::LogWriter;
-pub use notify::Notify;
-pub use record::Totals as ExitSummary;
-pub use rules::{RuleStatus, describe_rules};
-pub use sockets::GROUP;
-pub use ungoverned::Ungoverned;
-pub use wifi::{Bssid, WifiLink};
+pub use hear::sockets::GROUP;
+pub use lasthop_status::Mode;
+pub use lasthop_status::record::Totals as ExitSummary;
+pub use link::interface::Interface;
+pub use link::last_link::{describe_last_link, describe_reports};
+pub use link::wifi::wifi_link;
+pub use tcp::host_tcp;
+pub use tcp::rules::describe_rules;
+pub use tell::log::LogWriter;
+pub use tell::notify::Notify;
 
 use error::Doing as _;
 use std::path::Path;
@@ -128,7 +107,7 @@ pub fn run(config: &Config, stop: &AtomicBool) -> Result<ExitSummary, Error> {
 /// # Errors
 /// As [`run_on`].
 pub fn run_with(config: &Config, orders: &Orders<'_>) -> Result<ExitSummary, Error> {
-    run_on_with(config, orders, &mut kernel_tcp::load)
+    run_on_with(config, orders, &mut tcp::kernel_tcp::load)
 }
 
 /// What keeps an agent with this configuration from its start here, as far as can be told without changing anything:
@@ -141,9 +120,9 @@ pub fn can_start(config: &Config) -> Result<(), Error> {
     if config.interface.is_some() {
         agent::interface(config)?;
     }
-    config.socket_group.as_deref().map(status::group_id).transpose()?;
-    hearing::Hearing::new(&config.beacon)?;
-    kernel_tcp::check_cgroups(config)?;
+    config.socket_group.as_deref().map(tell::socket::group_id).transpose()?;
+    hear::hearing::Hearing::new(&config.beacon)?;
+    tcp::kernel_tcp::check_cgroups(config)?;
     config.policy.rehearse().map_err(|problem| {
         Error::Refused(format!("policy: \"{}\" fails in a made-up congestion: {problem}", config.policy.policy))
     })?;
@@ -152,11 +131,11 @@ pub fn can_start(config: &Config) -> Result<(), Error> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let place = if path.exists() { path } else { folder };
         let cannot = || format!("cannot write the record to {}", path.display());
-        lasthop_files::may_append(path, &record::RECORD).doing(cannot())?;
+        lasthop_files::may_append(path, &lasthop_status::record::RECORD).doing(cannot())?;
         nix::unistd::access(place, nix::unistd::AccessFlags::W_OK).doing(cannot())?;
     }
     if let Some(path) = config.metrics.textfile.as_deref() {
-        let may = lasthop_files::may_write(path, Some(&exposition::METRICS));
+        let may = lasthop_files::may_write(path, Some(&tell::exposition::METRICS));
         may.doing(format_args!("cannot write the metrics to {}", path.display()))?;
     }
     Ok(())

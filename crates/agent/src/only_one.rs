@@ -8,8 +8,8 @@
 //! kernel releases it when its holder ends. So the file of a killed agent means nothing; an orderly stop removes it.
 
 use crate::error::{Doing, Error, Result};
-use crate::interface::Interface;
-use crate::status::FOLDER;
+use crate::link::interface::Interface;
+use lasthop_status::FOLDER;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::O_NOFOLLOW;

@@ -12,9 +12,9 @@
 
 use crate::config::Config;
 use crate::error::{Doing as _, Result};
-use crate::status::FOLDER;
 use lasthop_kernel::privilege::{self, CapabilitySet, keep_only};
 use lasthop_policy::PolicyName;
+use lasthop_status::FOLDER;
 use nix::unistd::geteuid;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

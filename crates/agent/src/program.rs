@@ -10,11 +10,11 @@
 //! half of a tick comes when the decision is there or the deadline has passed.
 
 use crate::config::Config;
-use crate::log_limit::LogLimit;
-use crate::record::{Event, ProgramTotals};
+use crate::tell::log_limit::LogLimit;
 use lasthop_external::{Account, Program, ProgramError, Start};
 use lasthop_policy::schema::{self, Decision, Hello};
 use lasthop_policy::{External, Policy, PolicyName};
+use lasthop_status::record::{Event, ProgramTotals};
 use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
 use rand::RngExt as _;

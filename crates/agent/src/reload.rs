@@ -67,7 +67,8 @@ fn keys(config: &Config) -> BTreeMap<String, toml::Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{BeaconConfig, LastLinkConfig, MetricsConfig, Mode};
+    use crate::config::{BeaconConfig, LastLinkConfig, MetricsConfig};
+    use lasthop_status::Mode;
 
     #[test]
     fn changes_are_named_and_those_that_need_a_restart_apart() {

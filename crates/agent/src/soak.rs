@@ -2,12 +2,13 @@
 //! `scripts/soak --compressed` runs it and judges what it writes.
 
 use crate::agent::Agent;
-use crate::config::{Config, Mode};
+use crate::config::Config;
 use crate::error::Result;
-use crate::host_tcp::{CongestionState, HostTcp, Loaded, SocketSample, StateChange};
-use crate::interface::Interface;
+use crate::link::interface::Interface;
+use crate::tcp::host_tcp::{CongestionState, HostTcp, Loaded, SocketSample, StateChange};
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{PeerId, Report};
+use lasthop_status::Mode;
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::BTreeSet;
 use std::fs::{self, File};

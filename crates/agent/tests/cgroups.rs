@@ -149,7 +149,7 @@ fn rules_leave_some_alone_and_share_a_rate_among_others_and_the_record_says_by_w
     let _free = upload(&a, "10.77.0.2:5001");
     let left = Uploading::start(&a, backup.0.clone(), 1001);
     let camera = Uploading::start(&a, cgroups(), 1001);
-    let pace = |tick: &lasthop_agent::record::Tick, rule| {
+    let pace = |tick: &lasthop_status::record::Tick, rule| {
         let of_rule = tick.flows.iter().filter(|flow| flow.rule == rule && flow.busy);
         of_rule.map(|flow| flow.bound.map(|bound| bound.max_pacing_rate.as_mbps())).collect::<Vec<_>>()
     };

@@ -5,8 +5,8 @@ mod common;
 
 use common::{Running, fake, sample, wait_for};
 use lasthop_agent::Config;
-use lasthop_agent::record::{Event, Tick};
 use lasthop_laws::bound::Bound;
+use lasthop_status::record::{Event, Tick};
 
 /// The beginning of each program: `decide` is called with the number of the tick and the observation.
 const PROGRAM: &str = r#"

@@ -65,7 +65,7 @@ fn let_go(sample: &SocketSample) -> bool {
 /// Whether it is the same connection, and alive: bytes are acknowledged that were not when it was asked before.
 fn goes_on(agent: &AgentProcess, connection: &TcpStream) {
     let local = connection.local_addr().expect("it is open").to_string();
-    let acked = |tick: &lasthop_agent::record::Tick| {
+    let acked = |tick: &lasthop_status::record::Tick| {
         tick.flows.iter().find(|flow| flow.local == local).map(|flow| flow.acked_bytes)
     };
     let before = agent.wait_for_tick("the connection", |tick| acked(tick).is_some());

@@ -6,10 +6,10 @@ mod common;
 use common::stranger::Nag;
 use common::{Host, Running, SharedFake, config, fake, join_by, root, sample, two_hosts, wait_for};
 use lasthop_agent::Config;
-use lasthop_agent::record::{Event, Tick};
 use lasthop_laws::bound::Bound;
 use lasthop_peers::group::Label;
 use lasthop_policy::PolicyName;
+use lasthop_status::record::{Event, Tick};
 use lasthop_units::Span;
 
 /// Over IPv4, with a name for the access point or without.

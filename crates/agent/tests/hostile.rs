@@ -7,10 +7,10 @@ use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
 use common::stranger::{ADDRESSES, Nag, shout, worst};
 use common::{Host, root, two_hosts};
 use lasthop_agent::Mode;
-use lasthop_agent::record::{Tick, Totals};
 use lasthop_peers::beacon::{Beacon, GroupKey};
 use lasthop_peers::group::{GroupId, Label};
 use lasthop_policy::PolicyName;
+use lasthop_status::record::{Tick, Totals};
 use std::net::TcpStream;
 
 /// No limit is to be below this, whoever says what.

@@ -6,8 +6,8 @@ mod common;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
 use common::{Host, root, two_hosts, wait_for};
 use lasthop_agent::Mode;
-use lasthop_agent::record::Event;
 use lasthop_kernel::SocketSample;
+use lasthop_status::record::Event;
 
 /// Windows are tried at this bound: two connections get half each.
 const BOUND_SEGMENTS: u32 = 16;

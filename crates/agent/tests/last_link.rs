@@ -6,11 +6,11 @@ mod common;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME};
 use common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
 use lasthop_agent::host_tcp::Claim;
-use lasthop_agent::record::{Event, LinkReported, LinkTotals, ReportCause};
 use lasthop_agent::{Config, LastLinkConfig, Mode};
 use lasthop_kernel::laws;
 use lasthop_lastlink::Source;
 use lasthop_laws::{LawName, Parameters};
+use lasthop_status::record::{Event, LinkReported, LinkTotals, ReportCause};
 use nix::sys::socket::{
     AddressFamily, Backlog, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, bind, listen, recv, setsockopt,
     socket, sockopt,

@@ -6,8 +6,8 @@ mod common;
 use common::{Running, fake, sample, wait_for};
 use lasthop_agent::Mode;
 use lasthop_agent::host_tcp::{CongestionState, Left, SocketSample, StateChange};
-use lasthop_agent::record::Event;
 use lasthop_laws::bound::Bound;
+use lasthop_status::record::Event;
 use lasthop_units::{Span, Time};
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ fn the_formula_enables_cuts_and_shares() {
 
 #[test]
 fn what_our_policy_makes_of_the_host_is_in_the_record() {
-    let excess = |tick: &lasthop_agent::record::Tick| tick.policy_state.as_ref().and_then(|seen| seen.excess_us);
+    let excess = |tick: &lasthop_status::record::Tick| tick.policy_state.as_ref().and_then(|seen| seen.excess_us);
     let host = fake(vec![sample(7, 300, 20)]);
     let agent = Running::start(config("lo", "lasthop"), host.clone());
     let tick = agent.wait_for_tick("its round trip", |tick| excess(tick) == Some(280_000));
@@ -187,7 +187,7 @@ fn without_room_for_all_the_connections_that_are_idle_for_longest_have_no_bound_
     let agent = Running::start(config("lo", "fixed"), fake.clone());
     let tick = agent.wait_for_tick("a tick", |_| true);
     let bound = Some(Bound::at_most(64));
-    let own = |tick: &lasthop_agent::record::Tick| tick.flows.iter().map(|flow| flow.bound).collect::<Vec<_>>();
+    let own = |tick: &lasthop_status::record::Tick| tick.flows.iter().map(|flow| flow.bound).collect::<Vec<_>>();
     assert_eq!(own(&tick), [bound, None, bound, None]);
     let status = agent.status();
     assert_eq!((status.connections, status.asleep, status.bounded, status.bounds_left_out), (70_004, 70_000, 2, 2));

@@ -5,9 +5,9 @@ mod common;
 
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
 use common::{Host, Running, SharedFake, fake, root, sample, two_hosts, wait_for};
-use lasthop_agent::status::Status;
 use lasthop_agent::{Config, Mode};
 use lasthop_peers::Reject;
+use lasthop_status::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
@@ -258,9 +258,7 @@ fn only_get_of_metrics_is_answered_and_in_the_format_that_is_asked_for() {
         posted.starts_with("HTTP/1.1 405 Method Not Allowed\r\n") && posted.contains("\r\nAllow: GET\r\n"),
         "{posted}"
     );
-    for nonsense in
-        ["\r\n\r\n", "GET\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics SPDY/3\r\n\r\n", "\u{0}\u{1}é\r\n\r\n"]
-    {
+    for nonsense in ["GET\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics SPDY/3\r\n\r\n", "\u{0}\u{1}é\r\n\r\n"] {
         assert_eq!(head(nonsense), "HTTP/1.1 400 Bad Request", "{nonsense:?}");
     }
     // A line that never ends is refused after 8 KiB.

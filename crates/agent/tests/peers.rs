@@ -4,8 +4,8 @@
 mod common;
 
 use common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
-use lasthop_agent::record::Event;
 use lasthop_agent::{Config, ExitSummary, GROUP, Mode};
+use lasthop_status::record::Event;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ mod common;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload, wait_until_uploads};
 use common::{join, root, two_hosts, wait_for};
 use lasthop_agent::Mode;
-use lasthop_agent::record::Event;
+use lasthop_status::record::Event;
 
 /// Not a test: what `AgentProcess` runs.
 #[test]

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{Running, fake, sample, wait_for};
-use lasthop_agent::record::Event;
 use lasthop_agent::{Config, Mode, RuleConfig};
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
+use lasthop_status::record::Event;
 
 /// Without beacons: the tests run side by side on the same loopback interface.
 fn config(policy: &str) -> Config {
@@ -63,7 +63,7 @@ fn rules_hold_once_they_are_read_again() {
     let agent = Running::start(config("fixed"), fake.clone());
     agent.wait_for_tick("a bound", |tick| tick.flows[0].bound == Some(Bound::at_most(64)));
     agent.reload(rule(true, Some(3.0)));
-    let paced = |tick: &lasthop_agent::record::Tick| tick.flows[0].bound.map(|bound| bound.max_pacing_rate.as_mbps());
+    let paced = |tick: &lasthop_status::record::Tick| tick.flows[0].bound.map(|bound| bound.max_pacing_rate.as_mbps());
     agent.wait_for_tick("a pace", |tick| paced(tick) == Some(3.0) && tick.flows[0].rule == Some(1));
     assert_eq!(agent.status().rules[0].rule, "user 0: 3 Mb/s at most together");
     assert_eq!(agent.status().rules[0].connections, 1);

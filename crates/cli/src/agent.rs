@@ -79,7 +79,7 @@ enum AgentMode {
 /// `lasthop agent`: runs until it is stopped.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     if let Some(AgentCommand::Status { json, interface }) = &arguments.command {
-        return status(Path::new(lasthop_agent::status::FOLDER), *json, interface.as_deref());
+        return status(Path::new(lasthop_status::FOLDER), *json, interface.as_deref());
     }
     let file = configured_file(arguments)?;
     let config = config(arguments, file.as_deref())?;
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     let orders = Orders {
         stop: &stop,
         reload: Some(Reload { asked: &hangup, read: &read }),
-        status: (!arguments.no_status).then_some(Path::new(lasthop_agent::status::FOLDER)),
+        status: (!arguments.no_status).then_some(Path::new(lasthop_status::FOLDER)),
         notify,
         least_privilege: true,
     };
@@ -140,7 +140,7 @@ fn has_terminal() -> bool {
 fn status(folder: &Path, json: bool, interface: Option<&str>) -> Result<ExitCode> {
     let mut outcome = ExitCode::from(crate::FAILED);
     let is_asked = |name: &str| interface.is_none_or(|interface| interface == name);
-    let mut agents = lasthop_agent::status::ask_agents(folder)?;
+    let mut agents = lasthop_status::ask_agents(folder)?;
     agents.retain(|status| status.as_ref().is_ok_and(|status| is_asked(&status.interface)) || status.is_err());
     if agents.is_empty() {
         let of = interface.map_or(String::new(), |interface| format!(" of {interface}"));
@@ -155,7 +155,7 @@ fn status(folder: &Path, json: bool, interface: Option<&str>) -> Result<ExitCode
                 outcome = ExitCode::SUCCESS;
                 crate::say(&if json { serde_json::to_string(&status)? } else { status.to_string() })?;
             }
-            Err(error) => crate::tell(format_args!("lasthop: {}", error.in_a_line())),
+            Err(error) => crate::tell(format_args!("lasthop: {:#}", anyhow::Error::from(error))),
         }
     }
     Ok(outcome)

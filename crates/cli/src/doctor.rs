@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use lasthop_agent::{Config, Interface, WifiLink, describe_last_link, describe_reports, describe_rules};
+use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, wifi_link};
 use lasthop_kernel::{Mode, Outcome, Support};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ fn look(name: Option<&str>, config: Option<&Config>) -> Looked {
         let reports = config.map(|_| "none: there is no interface".to_owned());
         return Looked { name: None, interface: none, link: "not known".to_owned(), reports };
     };
-    let wifi = WifiLink::read(&interface);
+    let wifi = wifi_link(&interface);
     let associated = wifi.as_ref().ok().and_then(|link| link.as_ref());
     let link = describe_last_link(&interface, associated);
     let reports = config.map(|config| describe_reports(config, &interface, associated));

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     match &arguments.replay {
         Some(record) => lasthop_view::replay(record, &stop)?,
-        None => lasthop_view::watch(Path::new(lasthop_agent::status::FOLDER), arguments.interface.as_deref(), &stop)?,
+        None => lasthop_view::watch(Path::new(lasthop_status::FOLDER), arguments.interface.as_deref(), &stop)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ pub(crate) struct ViewArguments {
 
 pub(crate) fn run(arguments: &ViewArguments) -> Result<ExitCode> {
     let shown = if arguments.shown.as_os_str() == "agent" {
-        Shown::Agent { sockets: lasthop_agent::status::FOLDER.into(), interface: arguments.interface.clone() }
+        Shown::Agent { sockets: lasthop_status::FOLDER.into(), interface: arguments.interface.clone() }
     } else {
         if arguments.interface.is_some() {
             bail!("--interface is for `lasthop view agent`; a folder has none");

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{can_run, lasthop};
-use lasthop_agent::record::Event;
+use lasthop_status::record::Event;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};

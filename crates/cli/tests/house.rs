@@ -29,7 +29,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("study", &["keys", "measure", "network", "scenario", "units"]),
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
-    ("agent", &["external", "files", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
+    ("status", &["files", "keys", "lastlink", "laws", "peers", "policy", "units"]),
+    ("agent", &["external", "files", "kernel", "keys", "lastlink", "laws", "peers", "policy", "status", "units"]),
     (
         "python",
         &["external", "laws", "measure", "own", "policy", "report", "scenario", "sim", "study", "units", "version"],
@@ -37,17 +38,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "lab",
         &[
-            "agent", "capture", "files", "kernel", "laws", "measure", "network", "policy", "scenario", "traffic",
-            "units",
+            "agent", "capture", "files", "kernel", "laws", "measure", "network", "policy", "scenario", "status",
+            "traffic", "units",
         ],
     ),
     ("version", &["scenario"]),
-    ("view", &["agent", "report"]),
+    ("view", &["report", "status"]),
     (
         "cli",
         &[
             "agent", "capture", "external", "files", "kernel", "keys", "lab", "laws", "measure", "network", "own",
-            "policy", "report", "scenario", "sim", "study", "units", "version", "view",
+            "policy", "report", "scenario", "sim", "status", "study", "units", "version", "view",
         ],
     ),
 ];
@@ -332,7 +333,7 @@ fn the_table_of_rooms_in_architecture_md_is_the_rule() {
 /// The sources that write files otherwise than by the room `files`, and where: no user names these files.
 const OTHER_WRITERS: &[(&str, &str)] = &[
     ("agent/src/only_one.rs", "locks in /run/lasthop, which only root may write"),
-    ("agent/src/recorder.rs", "sets its own full record aside"),
+    ("agent/src/tell/recorder.rs", "sets its own full record aside"),
     ("agent/src/soak.rs", "a test"),
     ("cli/src/built_in.rs", "a folder of this process"),
     ("cli/src/key.rs", "makes a new file, for its owner alone, and replaces none"),

@@ -3,9 +3,9 @@
 mod common;
 
 use common::{can_run, lasthop, on_kernel_hosts, result, say, skip, undisturbed, valid_run};
-use lasthop_agent::Gain;
-use lasthop_agent::record::{Event, Tick};
 use lasthop_scenario::{InvalidKind, ResultFile as _, RunResult};
+use lasthop_status::Gain;
+use lasthop_status::record::{Event, Tick};
 use lasthop_study::{StudyResult, Verdict};
 use std::collections::BTreeSet;
 use std::fs;

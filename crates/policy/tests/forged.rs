@@ -10,7 +10,7 @@ use lasthop_laws::bound::Bound;
 use lasthop_peers::beacon::{Beacon, INTERVAL, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::Label;
-use lasthop_peers::{Limits, PeerId, PeerTable, Report, Word};
+use lasthop_peers::{Arrived, Ear, Limits, Own, PeerId, Report, Word};
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_policy::{FlowId, PolicyName, PolicySettings};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -44,8 +44,7 @@ struct Forger {
 
 struct Host {
     governor: Governor,
-    receiver: Receiver,
-    table: PeerTable,
+    ear: Ear,
     pace: Cadence,
     report: Report,
     bound: Option<Bound>,
@@ -61,8 +60,10 @@ impl Host {
         let settings = PolicySettings { policy: PolicyName::Lasthop, ..PolicySettings::default() };
         Self {
             governor: Governor::new(settings.build(), true),
-            receiver: Receiver::new(Label::Link.id(), None),
-            table: PeerTable::new(Limits { authenticated: believes_all(), ..Limits::default() }),
+            ear: Ear::new(
+                Receiver::new(Label::Link.id(), None),
+                Limits { authenticated: believes_all(), ..Limits::default() },
+            ),
             pace: Cadence::new(INTERVAL, Time::ZERO, host as f64 / HOSTS as f64),
             report: Report::default(),
             bound: None,
@@ -71,10 +72,9 @@ impl Host {
     }
 
     fn hear(&mut self, now: Time, from: IpAddr, datagram: &[u8]) {
-        if self.table.on_datagram(now).is_ok() {
-            let beacon = self.receiver.on_datagram(1, datagram).expect("a beacon");
-            let _counted = self.table.on_report(now, from, beacon.sender, beacon.interval, beacon.report);
-        }
+        // Its own come as well.
+        let own = Own { sender: PeerId(u64::MAX), addresses: &[] };
+        let _counted = self.ear.on_datagram(own, Arrived { now, wall_ns: 1, from, datagram });
     }
 
     fn on_tick(&mut self, now: Time, rtt: Span) {
@@ -91,7 +91,7 @@ impl Host {
             controllable: true,
             ..FlowSample::default()
         };
-        let peers = self.table.neighbourhood(now);
+        let peers = self.ear.table.neighbourhood(now);
         let turn = self.governor.on_tick(now, &[sample], &peers);
         self.governor.on_applied(&turn);
         self.report = turn.report;
@@ -142,7 +142,7 @@ fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
             forged = due;
         }
         for speaker in 0..HOSTS {
-            let others = hosts[speaker].table.crowd(now);
+            let others = hosts[speaker].ear.table.crowd(now);
             let report = hosts[speaker].report;
             if let Some(Due { interval }) = hosts[speaker].pace.poll(now, others, 1, &report, 0.5) {
                 let sender = PeerId(speaker as u64);

@@ -15,7 +15,7 @@ use lasthop_network::random::Streams;
 use lasthop_peers::beacon::{Beacon, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::Label;
-use lasthop_peers::{Limits, PeerId, PeerTable, Report};
+use lasthop_peers::{Arrived, Ear, Limits, Own, PeerId, Report};
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_policy::{FlowId, Nothing, PolicyName};
 use lasthop_scenario::{AgentMode, HostPolicyResult, HostSpec};
@@ -32,8 +32,7 @@ pub(crate) type Datagram = Box<[u8]>;
 /// The agent of one host.
 pub(crate) struct Agent {
     governor: Governor,
-    receiver: Receiver,
-    table: PeerTable,
+    ear: Ear,
     sender: PeerId,
     report: Report,
     cadence: Cadence,
@@ -91,8 +90,7 @@ impl Agent {
         let of_an_interval = first_beacon.as_secs_f64() / lasthop_peers::beacon::INTERVAL.as_secs_f64();
         Ok(Some(Self {
             governor: Governor::new(policy, mode == AgentMode::Control),
-            receiver: Receiver::new(Label::Link.id(), None),
-            table: PeerTable::new(Limits::default()),
+            ear: Ear::new(Receiver::new(Label::Link.id(), None), Limits::default()),
             sender: PeerId(stream.random()),
             report: Report::default(),
             cadence: Cadence::new(lasthop_peers::beacon::INTERVAL, Time::ZERO, of_an_interval),
@@ -115,7 +113,7 @@ impl Agent {
         host: &HostSpec,
         samples: &[FlowSample],
     ) -> Result<Vec<(FlowId, Option<Bound>)>, SimError> {
-        let peers = self.table.neighbourhood(now);
+        let peers = self.ear.table.neighbourhood(now);
         let turn = self.governor.on_tick(now, samples, &peers);
         if let Some(problem) = turn.failure {
             let command = host.kind.policy.program().to_vec();
@@ -138,7 +136,7 @@ impl Agent {
         if self.is_silent {
             return None;
         }
-        let Due { interval } = self.cadence.poll(now, self.table.crowd(now), DATAGRAMS, &self.report, 0.5)?;
+        let Due { interval } = self.cadence.poll(now, self.ear.table.crowd(now), DATAGRAMS, &self.report, 0.5)?;
         self.sent += 1;
         let beacon = Beacon {
             sender: self.sender,
@@ -156,19 +154,14 @@ impl Agent {
         if self.is_silent {
             return Time::MAX;
         }
-        self.cadence.due_at(self.table.crowd(now), DATAGRAMS).max(now)
+        self.cadence.due_at(self.ear.table.crowd(now), DATAGRAMS).max(now)
     }
 
     /// Hears a beacon. The table counts rejected ones.
     pub(crate) fn on_beacon(&mut self, now: Time, from: NodeId, datagram: &[u8]) {
-        if self.table.on_datagram(now).is_err() {
-            return;
-        }
-        let _counted = match self.receiver.on_datagram(now.as_nanos() + 1, datagram) {
-            Ok(beacon) if beacon.sender == self.sender => Ok(()),
-            Ok(beacon) => self.table.on_report(now, address(from), beacon.sender, beacon.interval, beacon.report),
-            Err(cause) => Err(self.table.reject(cause)),
-        };
+        let own = Own { sender: self.sender, addresses: &[] };
+        let arrived = Arrived { now, wall_ns: now.as_nanos() + 1, from: address(from), datagram };
+        let _counted = self.ear.on_datagram(own, arrived);
     }
 
     /// The agent's part of the result.
@@ -178,8 +171,8 @@ impl Agent {
             host: host.index,
             policy: self.policy.as_str().to_owned(),
             beacons_sent: self.sent,
-            beacons_heard: self.table.heard(),
-            beacons_rejected: self.table.rejections().total(),
+            beacons_heard: self.ear.table.heard(),
+            beacons_rejected: self.ear.table.rejections().total(),
             terminals_max: counts.terminals_max,
             control_enabled_at_s: counts.first_enabled.map(Time::as_secs_f64),
             bounds_changed: counts.bounds_changed,

@@ -1,7 +1,7 @@
 //! Errors in showing an agent, a record or a result.
 
-use lasthop_agent::watch::VERSION;
 use lasthop_report::ReportError;
+use lasthop_status::VERSION;
 use std::io;
 use std::path::PathBuf;
 

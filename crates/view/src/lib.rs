@@ -12,7 +12,7 @@ pub use error::{RecordError, ViewError};
 pub use replay::Replay;
 pub use web::{Page, Shown};
 
-use lasthop_agent::watch::{self, VERSION, Watched};
+use lasthop_status::{VERSION, Watched};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::EnterAlternateScreen;
@@ -41,7 +41,7 @@ const DRAWN_MOST: Size = Size::new(1_000, 500);
 /// # Errors
 /// No agent serves a socket in this folder, it speaks another version, it has ended, or there is no terminal.
 pub fn watch(folder: &Path, interface: Option<&str>, stop: &AtomicBool) -> Result<()> {
-    let (path, stream) = watch::connect(folder, interface).map_err(ViewError::NoAgent)?;
+    let (path, stream) = lasthop_status::watch(folder, interface).map_err(ViewError::NoAgent)?;
     let (sender, lines) = sync_channel(4);
     thread::spawn(move || {
         let mut reader = BufReader::new(stream);

@@ -1,10 +1,10 @@
 //! A record of an agent, tick by tick in any order.
 
 use crate::{RecordError, ViewError};
-use lasthop_agent::Mode;
-use lasthop_agent::record::{self, Event, FlowRecord, Ready, Tick};
-use lasthop_agent::status::Status;
-use lasthop_agent::watch::{Meter, VERSION, Watched};
+use lasthop_status::Mode;
+use lasthop_status::Status;
+use lasthop_status::record::{self, Event, FlowRecord, Ready, Tick};
+use lasthop_status::{Meter, VERSION, Watched};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -111,47 +111,30 @@ impl Replay {
         let (flows, flows_left_out) = meter.flows(&tick);
         let ready = self.ready.get(self.ticks[at].1.wrapping_sub(1)).or(self.ready.first());
         let ready = ready.ok_or(RecordError::NoReady)?;
-        let state = tick.policy_state;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let governed = |flow: &&FlowRecord| ready.mode != Mode::Control || flow.controlled;
         let enabled_at = tick.flows.iter().filter(governed).filter_map(|flow| flow.enabled_at_ns).min();
         let bounds = || tick.flows.iter().filter_map(|flow| flow.bound.or(flow.advised));
+        let known = tick.policy_state.unwrap_or_default();
         let status = Status {
-            version: ready.version.clone(),
-            pid: 0,
-            interface: ready.interface.clone(),
-            loaded: true,
-            mode: ready.mode,
-            policy: ready.policy,
-            access_point: ready.group.clone(),
-            group: ready.group.clone(),
-            peers: 0,
             terminals: tick.terminals,
             connections: count(tick.flows.len()),
-            asleep: 0,
-            bounds_left_out: 0,
-            rules: Vec::new(),
-            ungoverned: Vec::new(),
             busy: count(tick.flows.iter().filter(|flow| flow.busy).count()),
             control_since_s: enabled_at.map(|since| tick.t_ns.saturating_sub(since) as f64 / 1e9),
-            reason_kind: None,
             reason: tick.flows.iter().find(|flow| flow.busy).map(|flow| flow.reason.clone()),
-            common_rate_mbps: state.as_ref().and_then(|state| state.common_rate_mbps),
+            common_rate_mbps: known.common_rate_mbps,
             bounded: count(bounds().count()),
-            window_segments: None,
-            paced: 0,
-            pacing_mbps: None,
-            harmed_by: state.as_ref().and_then(|state| state.harmed_by.clone()),
-            harm: state.as_ref().and_then(|state| state.harm.clone()),
-            gain: state.clone().map(|state| state.gain).unwrap_or_default(),
-            program: None,
+            excess_us: known.excess_us,
+            harmed_by: known.harmed_by,
+            harm: known.harm,
+            gain: known.gain,
+            ..Status::of(ready)
         };
         Ok(Watched {
             v: VERSION,
             seq: at as u64,
             t_ns: tick.t_ns,
             status,
-            excess_us: state.as_ref().and_then(|state| state.excess_us),
             neighbours: Vec::new(),
             flows,
             flows_left_out,

@@ -1,7 +1,7 @@
 //! What is on the screen, and what the keys change.
 
-use lasthop_agent::status::Status;
-use lasthop_agent::watch::{Watched, WatchedFlow};
+use lasthop_status::Status;
+use lasthop_status::{Watched, WatchedFlow};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout};
@@ -172,7 +172,7 @@ fn heading(now: &Watched, place: Option<Place>, paused: bool) -> Vec<Line<'stati
         "{peers}{} hosts sending; {} connections, {} busy, {} bounded",
         status.terminals, status.connections, status.busy, status.bounded
     );
-    let excess = now.excess_us.map(|excess| excess as f64 / 1000.0);
+    let excess = now.status.excess_us.map(|excess| excess as f64 / 1000.0);
     let sum =
         |value: fn(&WatchedFlow) -> Option<f64>| now.flows.iter().filter_map(value).fold(0.0, |sum, value| sum + value);
     let third = format!(

@@ -15,7 +15,6 @@ mod http;
 
 use crate::{LINE_BYTES_MOST, Result, ViewError};
 use http::{Request, Response, Until};
-use lasthop_agent::watch;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -46,7 +45,7 @@ pub enum Shown {
     Folder(PathBuf),
     /// The agent of this interface, or the first one found, by the sockets in this folder.
     Agent {
-        /// [`lasthop_agent::status::FOLDER`] outside of tests.
+        /// [`lasthop_status::FOLDER`] outside of tests.
         sockets: PathBuf,
         /// Its interface.
         interface: Option<String>,
@@ -267,7 +266,7 @@ fn is_written(folder: &Path) -> bool {
 }
 
 fn connect(sockets: &Path, interface: Option<&str>) -> Result<std::os::unix::net::UnixStream> {
-    let connected = watch::connect(sockets, interface).map(|(_, stream)| stream);
+    let connected = lasthop_status::watch(sockets, interface).map(|(_, stream)| stream);
     connected.map_err(ViewError::NoAgent)
 }
 

@@ -51,7 +51,7 @@ function take(now) {
 function tell(now) {
   document.title = `${now.interface}: lasthop agent`;
   byId("title").textContent = `Agent on ${now.interface}`;
-  // As Status::place (crates/agent/src/status.rs).
+  // As Status::place (crates/status/src/status.rs).
   const none = now.group ? `no access point now (its group is still ${now.group})` : "an access point not known yet";
   byId("state").textContent =
     `Mode ${now.mode}, policy ${now.policy}, behind ${now.access_point ?? none}; version ${now.version}.`;

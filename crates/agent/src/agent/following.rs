@@ -1,17 +1,17 @@
 //! What an agent follows: its interface, the access point behind it, the machine's sleep, and its configuration.
 
 use super::{Agent, policy, wanted_mode};
-use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::event_loop::Read;
-use crate::group::group;
-use crate::hearing::Hearing;
-use crate::host_tcp::Loaded;
-use crate::interface::Interface;
-use crate::last_link::LastLink;
-use crate::record::{Event, Joined, LinkReported, ProgramTotals, ReportCause};
+use crate::hear::group::group;
+use crate::hear::hearing::Hearing;
+use crate::link::interface::Interface;
+use crate::link::last_link::LastLink;
 use crate::reload::{self, Changes};
-use crate::{kernel_tcp, rules};
+use crate::tcp::host_tcp::Loaded;
+use crate::tcp::{kernel_tcp, rules};
+use lasthop_status::Mode;
+use lasthop_status::record::{Event, Joined, LinkReported, ProgramTotals, ReportCause};
 use lasthop_units::{About, Span, Time};
 use tracing::{info, warn};
 

@@ -1,20 +1,20 @@
 //! What an agent tells: its log, its record, its status, those who watch, and its metrics.
 
-use super::{ADOPT_AGAIN, Agent, Glance};
-use crate::config::Mode;
-use crate::gain::Gain;
-use crate::group::is_away;
-use crate::host_tcp::{Left, SocketSample};
-use crate::record::{Enabled, Event, FlowRecord, Tick, Totals};
-use crate::recorder::Recorder;
-use crate::rules;
-use crate::status::{ProgramStatus, Status, StatusSocket};
-use crate::ungoverned::{self, Ungoverned};
-use crate::watch::{self, Neighbour, WatchSocket, Watched};
+use super::{ADOPT_AGAIN, Agent, ready};
+use crate::hear::group::is_away;
+use crate::program::Asked;
+use crate::tcp::host_tcp::{Left, SocketSample};
+use crate::tcp::rules;
+use crate::tcp::ungoverned;
+use crate::tell::recorder::Recorder;
+use crate::tell::socket::Socket;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::Neighbourhood;
 use lasthop_policy::FlowId;
 use lasthop_policy::governor::{FlowTurn, Turn};
+use lasthop_status::Mode;
+use lasthop_status::record::{Enabled, Event, FlowRecord, Tick, Totals};
+use lasthop_status::{Gain, Neighbour, PEERS_MOST, ProgramStatus, Status, Watched, WatchedFlow};
 use lasthop_units::{Rate, Span, Time};
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
@@ -23,26 +23,33 @@ use tracing::{info, warn};
 impl Agent<'_> {
     /// Hands this tick's state to those who watch. `None`: nothing could be seen.
     pub(super) fn tell_watchers(&mut self, now: Time, tick: Option<&Tick>, peers: &Neighbourhood) {
-        if !self.watch.as_mut().is_some_and(WatchSocket::is_read) {
+        if !self.socket.as_mut().is_some_and(Socket::is_read) {
             return;
         }
-        let (flows, flows_left_out) = tick.map(|tick| self.meter.flows(tick)).unwrap_or_default();
-        let neighbours = peers.peers().iter().take(watch::PEERS_MOST).map(|peer| Neighbour::of(peer, now));
-        let watched = Watched {
-            v: watch::VERSION,
-            seq: self.totals.ticks,
-            t_ns: now.as_nanos(),
-            status: self.status(now),
-            excess_us: self.glance.state.and_then(|state| state.excess).map(Span::as_micros),
-            neighbours: neighbours.collect(),
-            flows,
-            flows_left_out,
-        };
+        let (flows, left_out) = tick.map(|tick| self.meter.flows(tick)).unwrap_or_default();
+        let neighbours = peers.peers().iter().take(PEERS_MOST).map(|peer| Neighbour::of(peer, now)).collect();
+        let line = self.line(now, neighbours, flows, left_out);
+        if let Some(socket) = &mut self.socket {
+            socket.write(&line);
+        }
+    }
+
+    /// Hands the status to those who have come.
+    pub(crate) fn greet(&mut self, now: Time) {
+        if let Some(mut socket) = self.socket.take() {
+            let awake = self.status.connections.saturating_sub(self.status.asleep);
+            socket.greet(|| self.line(now, Vec::new(), Vec::new(), awake));
+            self.socket = Some(socket);
+        }
+    }
+
+    fn line(&self, now: Time, neighbours: Vec<Neighbour>, flows: Vec<WatchedFlow>, flows_left_out: u32) -> Vec<u8> {
+        let (seq, t_ns) = (self.totals.ticks, now.as_nanos());
+        let status = self.status(now);
+        let watched = Watched { v: lasthop_status::VERSION, seq, t_ns, status, neighbours, flows, flows_left_out };
         let mut line = serde_json::to_vec(&watched).expect("a state is JSON");
         line.push(b'\n');
-        if let Some(watch) = &mut self.watch {
-            watch.write(&line);
-        }
+        line
     }
 
     /// Hands this tick's state to the metrics.
@@ -65,95 +72,92 @@ impl Agent<'_> {
         self.totals.lines_left_out = self.recorder.as_ref().map_or(0, Recorder::left_out);
     }
 
-    /// `left_out`: they have no bound of their own, for lack of room.
-    pub(super) fn glance_at(
-        &self,
+    /// Nothing is seen, or nothing yet.
+    pub(super) fn see_nothing(&mut self) {
+        let Self { interface, mode, config, hearing, wifi, .. } = self;
+        let blank = Status::of(&ready(interface, *mode, config, hearing.label()));
+        let access_point = blank.group.clone().filter(|_| !is_away(interface, wifi.radio()));
+        let loaded = self.tcp.is_some();
+        self.status = Status { pid: std::process::id(), loaded, access_point, ..blank };
+        self.enabled_at = None;
+    }
+
+    /// Puts into the status what a tick has shown. `left_out`: they have no bound of their own, for lack of room.
+    pub(super) fn see(
+        &mut self,
         samples: &[SocketSample],
         asleep: u64,
         left_out: &HashSet<FlowId>,
         turn: &Turn,
         peers: &Neighbourhood,
-    ) -> Glance {
+    ) {
+        let mode = self.mode;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let asleep = u32::try_from(asleep).unwrap_or(u32::MAX);
         let is_bounded = |sample: &SocketSample| {
-            self.mode == Mode::Advise || sample.controlled && !left_out.contains(&FlowId(sample.cookie))
+            mode == Mode::Advise || sample.controlled && !left_out.contains(&FlowId(sample.cookie))
         };
         let flows = || samples.iter().zip(&turn.flows);
-        let governed = || flows().filter(|(sample, _)| self.mode != Mode::Control || sample.controlled);
+        let governed = || flows().filter(|(sample, _)| mode != Mode::Control || sample.controlled);
         let is_busy = |(_, flow): &(&SocketSample, &FlowTurn)| flow.seen.busy;
         let bounds = flows().filter_map(|(sample, flow)| flow.decided.bound.filter(|_| is_bounded(sample)));
-        Glance {
+        let bounds: Vec<Bound> = bounds.collect();
+        let windows = || bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
+        let paces = || bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
+        let paced = |bound: &&Bound| bound.paced && bound.max_pacing_rate == Rate::ZERO;
+        let reason = match (governed().find(is_busy), flows().find(is_busy)) {
+            _ if mode == Mode::Observe => None,
+            (Some((_, FlowTurn { decided, .. })), _) => Some((decided.reason.to_string(), decided.reason.kind())),
+            (None, Some((sample, _))) => ungoverned::reason(sample).map(|left| {
+                (format!("no connection that is sending is under control; the first one {left}"), "ungoverned")
+            }),
+            (None, None) => None,
+        };
+        let (reason, reason_kind) = reason.map(|(words, kind)| (words, kind.to_owned())).unzip();
+        // How the policy describes this host; not where nothing is controlled.
+        let state = turn.state.filter(|_| samples.iter().any(|sample| sample.controlled));
+        let harm = state.and_then(|state| state.harmed);
+        let gain = match state {
+            Some(state) => state.gain.into(),
+            None if mode != Mode::Control => Gain::unknown(format!("not known in mode {mode}")),
+            None => Gain::default(),
+        };
+        self.enabled_at = governed().filter_map(|(_, flow)| flow.decided.enabled_at()).min();
+        let too_many_cgroups = self.tcp.as_ref().map_or(&[][..], |tcp| tcp.too_many_cgroups());
+        self.status = Status {
+            peers: count(peers.peers().len()),
+            terminals: peers.terminals(),
             connections: count(samples.len()).saturating_add(asleep),
             asleep,
             bounds_left_out: count(left_out.len()),
             busy: count(turn.flows.iter().filter(|flow| flow.seen.busy).count()),
-            peers: count(peers.peers().len()),
-            terminals: peers.terminals(),
-            enabled_at: governed().filter_map(|(_, flow)| flow.decided.enabled_at()).min(),
-            reason: match (governed().find(is_busy), flows().find(is_busy)) {
-                (Some((_, FlowTurn { decided, .. })), _) => Some((decided.reason.to_string(), decided.reason.kind())),
-                (None, Some((sample, _))) => ungoverned::reason(sample).map(|left| {
-                    (format!("no connection that is sending is under control; the first one {left}"), "ungoverned")
-                }),
-                (None, None) => None,
-            },
-            ungoverned: Ungoverned::of(flows()),
-            bounds: bounds.collect(),
-            state: turn.state.filter(|_| samples.iter().any(|sample| sample.controlled)),
-            rules: rules::status(&self.config, samples, self.tcp.as_ref().map_or(&[], |tcp| tcp.too_many_cgroups())),
-        }
+            reason,
+            reason_kind,
+            common_rate_mbps: state.and_then(|state| state.common_rate).map(Rate::as_mbps),
+            bounded: count(bounds.len()),
+            window_segments: windows().min().zip(windows().max()).map(|(least, most)| [least, most]),
+            paced: count(bounds.iter().filter(paced).count()),
+            pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
+            excess_us: state.and_then(|state| state.excess).map(Span::as_micros),
+            gain,
+            harmed_by: harm.map(|harm| harm.kind().to_owned()),
+            harm: harm.map(|harm| harm.to_string()),
+            rules: rules::status(&self.config, samples, too_many_cgroups),
+            ungoverned: ungoverned::of(flows()),
+            ..self.status.clone()
+        };
     }
 
     /// The agent's present state.
     pub(super) fn status(&self, now: Time) -> Status {
-        let Self { glance, interface, mode, hearing, config, wifi, .. } = self;
-        let group = hearing.label().map(ToString::to_string);
-        let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
-        let harm = glance.state.and_then(|state| state.harmed);
-        let reason = glance.reason.as_ref().filter(|_| *mode != Mode::Observe);
-        let paced = |bound: &&Bound| bound.paced && bound.max_pacing_rate == Rate::ZERO;
-        let paces = || glance.bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
+        let program = |asked: &Asked| {
+            let trouble = asked.trouble().map(str::to_owned);
+            ProgramStatus { trouble, totals: asked.totals() }
+        };
         Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            interface: interface.name.clone(),
-            loaded: self.tcp.is_some(),
-            mode: *mode,
-            policy: config.policy.policy,
-            access_point: group.clone().filter(|_| !is_away(interface, wifi.radio())),
-            group,
-            peers: glance.peers,
-            terminals: glance.terminals,
-            connections: glance.connections,
-            asleep: glance.asleep,
-            bounds_left_out: glance.bounds_left_out,
-            busy: glance.busy,
-            control_since_s: glance.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
-            reason: reason.map(|(words, _)| words.clone()),
-            reason_kind: reason.map(|(_, kind)| (*kind).to_owned()),
-            common_rate_mbps: glance.state.and_then(|state| state.common_rate).map(Rate::as_mbps),
-            bounded: u32::try_from(glance.bounds.len()).unwrap_or(u32::MAX),
-            window_segments: windows().min().zip(windows().max()).map(|(least, most)| [least, most]),
-            paced: u32::try_from(glance.bounds.iter().filter(paced).count()).unwrap_or(u32::MAX),
-            pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
-            gain: self.gain(),
-            harmed_by: harm.map(|harm| harm.kind().to_owned()),
-            harm: harm.map(|harm| harm.to_string()),
-            rules: glance.rules.clone(),
-            ungoverned: glance.ungoverned.clone(),
-            program: self
-                .asked
-                .as_ref()
-                .map(|asked| ProgramStatus { trouble: asked.trouble().map(str::to_owned), totals: asked.totals() }),
-        }
-    }
-
-    fn gain(&self) -> Gain {
-        match self.glance.state {
-            Some(state) => state.gain.into(),
-            None if self.mode != Mode::Control => Gain::unknown(format!("not known in mode {}", self.mode)),
-            None => Gain::default(),
+            control_since_s: self.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
+            program: self.asked.as_ref().map(program),
+            ..self.status.clone()
         }
     }
 
@@ -172,33 +176,23 @@ impl Agent<'_> {
         }
     }
 
-    /// Answers status requests.
-    pub(crate) fn answer_status(&self, now: Time) {
-        if let Some(socket) = &self.status {
-            socket.answer(|| serde_json::to_string(&self.status(now)).expect("a status is JSON") + "\n");
-        }
-    }
-
     /// The descriptors to wait for, apart from those of the peers.
-    pub(crate) fn status_descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.status.as_ref().map(StatusSocket::descriptor)
+    pub(crate) fn socket_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(Socket::descriptor)
     }
 
-    /// Opens this interface's status socket, if configured. A failure stops nothing else.
-    pub(super) fn open_status(&mut self) {
-        let Some(folder) = &self.status_folder else { return };
-        if self.status.as_ref().is_some_and(|status| status.is_for(&self.interface.name)) {
+    /// Opens this interface's socket, if configured. A failure stops nothing else.
+    pub(super) fn open_socket(&mut self) {
+        let Some(folder) = &self.socket_folder else { return };
+        if self.socket.as_ref().is_some_and(|socket| socket.is_for(&self.interface.name)) {
             return;
         }
-        (self.status, self.watch) = (None, None);
-        let (name, group) = (&self.interface.name, self.socket_group);
-        match WatchSocket::open(folder, name, group) {
-            Ok(watch) => self.watch = Some(watch),
-            Err(error) => warn!("`lasthop top` cannot watch this agent: {}", error.in_a_line()),
-        }
-        match StatusSocket::open(folder, name, group) {
-            Ok(status) => self.status = Some(status),
-            Err(error) => warn!("`lasthop agent status` cannot ask this agent: {}", error.in_a_line()),
+        self.socket = None;
+        match Socket::open(folder, &self.interface.name, self.socket_group) {
+            Ok(socket) => self.socket = Some(socket),
+            Err(error) => {
+                warn!("`lasthop agent status` and `lasthop top` cannot ask this agent: {}", error.in_a_line());
+            }
         }
     }
 
@@ -242,7 +236,7 @@ impl Agent<'_> {
 
     /// Warns once of each way in which connections escape.
     pub(super) fn log_escapes(&mut self, now: Time) {
-        let escapes = self.glance.ungoverned.iter().filter(|left| left.escapes);
+        let escapes = self.status.ungoverned.iter().filter(|left| left.escapes);
         let (waits, escapes): (Vec<_>, Vec<_>) = escapes.partition(|left| left.why == ungoverned::word(Left::Yet));
         self.waits_since = waits.first().and(self.waits_since.or(Some(now)));
         // What is new is taken over within some seconds.

@@ -7,10 +7,10 @@ pub mod stranger;
 use lasthop_agent::host_tcp::{
     Claim, CongestionState, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange,
 };
-use lasthop_agent::record::Event;
 use lasthop_agent::{Config, Error, ExitSummary, Interface, Mode, Orders, Reload};
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
+use lasthop_status::record::Event;
 use lasthop_units::{Bytes, Span};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -361,9 +361,9 @@ impl Running {
     }
 
     /// What `lasthop agent status` would be told.
-    pub fn status(&self) -> lasthop_agent::status::Status {
+    pub fn status(&self) -> lasthop_status::Status {
         wait_for("a status", || {
-            let agents = lasthop_agent::status::ask_agents(&self.folder.path().join("lasthop")).expect("readable");
+            let agents = lasthop_status::ask_agents(&self.folder.path().join("lasthop")).expect("readable");
             agents.into_iter().next().map(|status| status.expect("an answer"))
         })
     }
@@ -382,8 +382,8 @@ impl Running {
     pub fn wait_for_tick(
         &self,
         what: &str,
-        mut wanted: impl FnMut(&lasthop_agent::record::Tick) -> bool,
-    ) -> lasthop_agent::record::Tick {
+        mut wanted: impl FnMut(&lasthop_status::record::Tick) -> bool,
+    ) -> lasthop_status::record::Tick {
         let begun = self.events().len();
         wait_for(what, || {
             assert!(!self.thread.as_ref().is_some_and(JoinHandle::is_finished), "the agent has ended");

@@ -1,9 +1,9 @@
 //! The agent as a process of its own, on this machine's kernel, and connections for it to bound.
 
 use super::{Host, events, wait_for};
-use lasthop_agent::record::{Event, Tick, Totals};
 use lasthop_agent::{Config, Mode};
 use lasthop_kernel::{Kernel, Options, SocketSample};
+use lasthop_status::record::{Event, Tick, Totals};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -4,8 +4,8 @@
 //! one is taken that has most of the recorded rates; a rate that it has not becomes its nearest.
 
 use super::recorded::{Record, Way};
-use lasthop_agent::{Modulation as Kind, WifiLink};
 use lasthop_network::{ChannelWidth, Modulation, PhyRate, Standard};
+use lasthop_status::{Modulation as Kind, WifiLink};
 use lasthop_units::Rate;
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! An agent's record, as far as a scenario needs it.
 
 use anyhow::{Context as _, Result, bail};
-use lasthop_agent::WifiLink;
-use lasthop_agent::record::{self, Event, FlowRecord, Ready, Tick};
+use lasthop_status::WifiLink;
+use lasthop_status::record::{self, Event, FlowRecord, Ready, Tick};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

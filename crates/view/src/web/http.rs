@@ -1,5 +1,6 @@
 //! As much of HTTP/1.1 (RFC 9112) as a page on this machine needs: GET, one request for each connection.
 
+use lasthop_status::http;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -12,9 +13,9 @@ const HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosnif
     Cross-Origin-Resource-Policy: same-origin\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
     style-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
 
+/// A request for a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Without the query.
     pub(crate) path: String,
     pub(crate) host: String,
 }
@@ -69,7 +70,10 @@ impl Request {
     pub(crate) fn read(mut stream: impl Read) -> Result<Self, Response> {
         let mut head = Vec::new();
         let mut buffer = [0; 2048];
-        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        loop {
+            if let Some(request) = Self::parse(&head)? {
+                return Ok(request);
+            }
             match stream.read(&mut buffer) {
                 Ok(1..) if head.len() > REQUEST_BYTES_MOST => {
                     return Err(Response::text(431, "The request is too long.\n"));
@@ -78,27 +82,18 @@ impl Request {
                 Ok(0) | Err(_) => return Err(Response::text(408, "The request is not whole.\n")),
             }
         }
-        Self::parse(&String::from_utf8_lossy(&head))
     }
 
-    fn parse(head: &str) -> Result<Self, Response> {
+    /// `None`: it is not whole yet.
+    fn parse(head: &[u8]) -> Result<Option<Self>, Response> {
         let bad = || Response::text(400, "This is no request of HTTP/1.1.\n");
-        let mut lines = head.split("\r\n");
-        let mut words = lines.next().unwrap_or_default().split(' ');
-        let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return Err(bad());
-        };
-        if method != "GET" {
+        let Some(request) = http::Request::parse(head).map_err(|_| bad())? else { return Ok(None) };
+        if request.method != "GET" {
             return Err(Response::text(405, "Only GET is answered.\n"));
         }
-        let headers = lines.take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'));
-        let hosts: Vec<&str> =
-            headers.filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, value)| value.trim()).collect();
+        let hosts: Vec<&str> = request.values("host").collect();
         let [host] = hosts.as_slice() else { return Err(bad()) };
-        let path = target.split(['?', '#']).next().unwrap_or_default();
-        Ok(Self { path: path.to_owned(), host: host.to_ascii_lowercase() })
+        Ok(Some(Self { host: host.to_ascii_lowercase(), path: request.path }))
     }
 }
 
@@ -154,16 +149,16 @@ mod tests {
 
     #[test]
     fn a_request_has_one_host_and_its_path_has_no_query() {
-        let request =
-            Request::parse("GET /a/b?c=d HTTP/1.1\r\nhOST:  LocalHost:80 \r\nAccept: x\r\n\r\n").expect("a request");
-        assert_eq!(request, Request { path: "/a/b".into(), host: "localhost:80".into() });
+        let head = b"GET /a/b?c=d HTTP/1.1\r\nhOST:  LocalHost:80 \r\nAccept: x\r\n\r\n";
+        let request = Request::parse(head).expect("a request");
+        assert_eq!(request, Some(Request { path: "/a/b".into(), host: "localhost:80".into() }));
         for (head, code) in [
             ("GET / HTTP/1.1\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
             ("GET /\r\nHost: a\r\n\r\n", 400),
             ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
         ] {
-            assert_eq!(Request::parse(head).expect_err("refused").code, code, "{head}");
+            assert_eq!(Request::parse(head.as_bytes()).expect_err("refused").code, code, "{head}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the terminal is gone or the disk is full. Lines that cannot be written are dropped, and their number is logged
 //! later.
 
-use crate::lines::Lines;
+use crate::tell::lines::Lines;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;

@@ -61,7 +61,7 @@ impl From<lasthop_policy::Gain> for Gain {
 
 impl Gain {
     /// There is none, and why.
-    pub(crate) fn unknown(why: String) -> Self {
+    pub fn unknown(why: String) -> Self {
         Self { gain_unknown: Some(why), ..Self::default() }
     }
 

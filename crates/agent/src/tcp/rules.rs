@@ -3,26 +3,16 @@
 //! The kernel's programs tell for each connection the first rule that fits it ([`lasthop_kernel::Rule`]), and leave alone
 //! those of `govern = false`. The governor splits `most_mbps` over the rest ([`Limit`]).
 
-use crate::config::{Config, Mode, RuleConfig};
+use crate::config::{Config, RuleConfig};
 use crate::error::{Doing, Error, Result};
 use lasthop_kernel::{Kernel, SocketSample, TooManyCgroups};
 use lasthop_policy::PolicyName;
 use lasthop_policy::governor::Limit;
+use lasthop_status::Mode;
+use lasthop_status::RuleStatus;
 use lasthop_units::Rate;
 use nix::unistd::User;
-use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// What a rule does now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleStatus {
-    /// Its number in the configuration, from 1.
-    pub number: u32,
-    /// What it says, in words.
-    pub rule: String,
-    /// The connections that it decides about, without idle ones.
-    pub connections: u32,
-}
 
 /// The rules as the kernel's programs need them.
 ///

@@ -3,20 +3,20 @@
 use crate::clock;
 use crate::config::BeaconConfig;
 use crate::error::{Doing, Error, Result};
-use crate::interface::Interface;
-use crate::log_limit::LogLimit;
-use crate::record::Beacons;
-use crate::sockets::Sockets;
+use crate::hear::sockets::Sockets;
+use crate::link::interface::Interface;
+use crate::tell::log_limit::LogLimit;
 use lasthop_peers::beacon::{Beacon, GroupKey, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::{Label, Labels};
-use lasthop_peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
+use lasthop_peers::{Arrived, Ear, Limits, Neighbourhood, Own, PeerId, Reject, Rejections, Report};
+use lasthop_status::record::Beacons;
 use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
 use std::env;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -40,7 +40,7 @@ const LONGEST_KEY_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Hearing {
     sockets: Sockets,
-    ear: Ear,
+    listening: Listening,
     /// The access point; `None`: unknown as yet.
     labels: Option<Labels>,
     cadence: Cadence,
@@ -54,22 +54,14 @@ pub(crate) struct Hearing {
     unsent: u64,
 }
 
-/// The state that datagrams of all sockets share.
+/// What datagrams of all sockets share.
 #[derive(Debug)]
-struct Ear {
-    receiver: Receiver,
-    table: PeerTable,
+struct Listening {
+    ear: Ear,
     /// This host's addresses. A datagram from them comes from this agent or another user of the machine.
     own_addresses: Vec<IpAddr>,
     deaf_until: Time,
     log_limit: LogLimit,
-}
-
-/// The time of arrival.
-#[derive(Clone, Copy, Debug)]
-struct Clocks {
-    now: Time,
-    wall_ns: u64,
 }
 
 impl Hearing {
@@ -84,7 +76,7 @@ impl Hearing {
         let base_interval = Span::from_millis(config.interval_ms);
         Ok(Self {
             sockets: Sockets::new(config),
-            ear: Ear::new(key, limits),
+            listening: Listening::new(key, limits),
             labels: None,
             cadence: Cadence::new(base_interval, clock::monotonic(), rand::random()),
             base_interval,
@@ -106,7 +98,7 @@ impl Hearing {
 
     /// Follows the interface's addresses.
     pub(crate) fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
-        self.ear.own_addresses = interface.map(|interface| interface.own_addresses.clone()).unwrap_or_default();
+        self.listening.own_addresses = interface.map(|interface| interface.own_addresses.clone()).unwrap_or_default();
         self.sockets.refresh(now, interface);
     }
 
@@ -122,7 +114,7 @@ impl Hearing {
 
     /// The same access point is known by these labels now.
     pub(crate) fn call(&mut self, labels: Labels) {
-        self.ear.receiver.set_groups(labels.ids());
+        self.listening.ear.receiver.set_groups(labels.ids());
         self.labels = Some(labels);
     }
 
@@ -135,15 +127,15 @@ impl Hearing {
 
     /// Forgets the peers, and announces itself as a new host.
     pub(crate) fn begin_anew(&mut self, now: Time) {
-        self.ear.table.forget_all();
+        self.listening.ear.table.forget_all();
         self.cadence = Cadence::new(self.base_interval, now, rand::random());
     }
 
     /// Discards the datagrams of a pause, which would pass for current.
     pub(crate) fn discard_waiting(&mut self) {
-        let Self { sockets, ear, .. } = self;
+        let Self { sockets, listening, .. } = self;
         sockets.receive(WAITING_AT_MOST, |_, _| {
-            ear.table.reject(Reject::Waited);
+            listening.ear.table.reject(Reject::Waited);
             true
         });
     }
@@ -153,19 +145,19 @@ impl Hearing {
         if self.is_silent {
             return Time::MAX;
         }
-        self.cadence.due_at(self.ear.table.crowd(now), self.sockets.open())
+        self.cadence.due_at(self.listening.ear.table.crowd(now), self.sockets.open())
     }
 
     /// Sends `report` to all peers when a beacon is due.
     pub(crate) fn poll_send(&mut self, now: Time, report: Report) {
-        let (others, datagrams) = (self.ear.table.crowd(now), self.sockets.open());
+        let (others, datagrams) = (self.listening.ear.table.crowd(now), self.sockets.open());
         if datagrams == 0 || self.is_silent {
             // Without beacons nobody could have answered.
             self.cadence = Cadence::new(self.base_interval, now, rand::random());
             return;
         }
         let Some(Due { interval }) = self.cadence.poll(now, others, datagrams, &report, rand::random()) else { return };
-        let Self { sockets, ear, sender, last_timestamp_ns, .. } = self;
+        let Self { sockets, listening: Listening { ear, .. }, sender, last_timestamp_ns, .. } = self;
         let (sent, unsent) = sockets.send(now, |is_ipv6| {
             let timestamp_ns = next_timestamp(clock::wall_ns(), sender, last_timestamp_ns);
             let group = ear.receiver.groups()[usize::from(is_ipv6)];
@@ -177,11 +169,11 @@ impl Hearing {
 
     /// Receives the datagrams that have arrived.
     pub(crate) fn receive(&mut self, now: Time) {
-        let Self { sockets, ear, sender, .. } = self;
-        if !ear.is_deaf(now) {
+        let Self { sockets, listening, sender, .. } = self;
+        if !listening.is_deaf(now) {
             let wall_ns = clock::wall_ns();
             sockets.receive(DATAGRAMS_AT_ONCE, |from, datagram| {
-                ear.on_datagram(Clocks { now, wall_ns }, *sender, from, datagram)
+                listening.on_datagram(*sender, Arrived { now, wall_ns, from: from.ip(), datagram })
             });
         }
     }
@@ -189,24 +181,24 @@ impl Hearing {
     /// As if this report had come from that address.
     #[cfg(test)]
     pub(crate) fn on_report(&mut self, now: Time, from: IpAddr, sender: PeerId, interval: Span, report: Report) {
-        self.ear.table.on_report(now, from, sender, interval, report).expect("there is room");
+        self.listening.ear.table.on_report(now, from, sender, interval, report).expect("there is room");
     }
 
     /// The descriptors to wait for; after a flood, none for a while.
     pub(crate) fn descriptors(&self, now: Time) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.descriptors().filter(move |_| !self.ear.is_deaf(now))
+        self.sockets.descriptors().filter(move |_| !self.listening.is_deaf(now))
     }
 
     /// The present peers.
     pub(crate) fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
-        self.ear.table.neighbourhood(now)
+        self.listening.ear.table.neighbourhood(now)
     }
 
     /// Continues the counts of the predecessor.
     pub(crate) fn count_on(&mut self, before: &Self) {
         self.sent += before.sent;
         self.unsent += before.unsent;
-        self.ear.table.count_on(&before.ear.table);
+        self.listening.ear.table.count_on(&before.listening.ear.table);
     }
 
     /// Messages since the start.
@@ -214,22 +206,22 @@ impl Hearing {
         Beacons {
             sent: self.sent,
             unsent: self.unsent,
-            heard: self.ear.table.heard(),
-            rejected: self.ear.table.rejections().total(),
+            heard: self.listening.ear.table.heard(),
+            rejected: self.listening.ear.table.rejections().total(),
         }
     }
 
     /// Rejected datagrams by cause.
     pub(crate) const fn rejections(&self) -> &Rejections {
-        self.ear.table.rejections()
+        self.listening.ear.table.rejections()
     }
 }
 
-impl Ear {
+impl Listening {
     fn new(key: Option<GroupKey>, limits: Limits) -> Self {
         let limits = Limits { authenticated: key.is_some(), ..limits };
-        let (receiver, table) = (Receiver::new(Label::Link.id(), key), PeerTable::new(limits));
-        Self { receiver, table, own_addresses: Vec::new(), deaf_until: Time::ZERO, log_limit: LogLimit::each_minute() }
+        let ear = Ear::new(Receiver::new(Label::Link.id(), key), limits);
+        Self { ear, own_addresses: Vec::new(), deaf_until: Time::ZERO, log_limit: LogLimit::each_minute() }
     }
 
     /// Whether the sockets rest after a flood.
@@ -237,40 +229,22 @@ impl Ear {
         now < self.deaf_until
     }
 
-    /// Takes one datagram. Returns `false` if the others must wait or are lost. `own` is this host's identity.
-    fn on_datagram(&mut self, clocks: Clocks, own: PeerId, from: SocketAddr, datagram: &[u8]) -> bool {
-        let now = clocks.now;
-        if self.table.on_datagram(now).is_err() {
+    /// Takes one datagram. Returns `false` if the others must wait or are lost. `sender` is this host's identity.
+    fn on_datagram(&mut self, sender: PeerId, arrived: Arrived<'_>) -> bool {
+        let Arrived { now, from, datagram, .. } = arrived;
+        let own = Own { sender, addresses: &self.own_addresses };
+        let Err(cause) = self.ear.on_datagram(own, arrived) else { return true };
+        if cause == Reject::TotalRate {
             self.deaf_until = now.saturating_add(DEAF_AFTER_A_FLOOD);
             return false;
         }
-        if let Err(cause) = self.hear(clocks, own, from.ip(), datagram) {
-            debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
-            if cause.is_fault()
-                && let Some(more) = self.log_limit.may_say(now)
-            {
-                warn!("the agent at {} is not heard: {cause}{more}", from.ip());
-            }
+        debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
+        if cause.is_fault()
+            && let Some(more) = self.log_limit.may_say(now)
+        {
+            warn!("the agent at {from} is not heard: {cause}{more}");
         }
         true
-    }
-
-    fn hear(
-        &mut self,
-        Clocks { now, wall_ns }: Clocks,
-        own: PeerId,
-        from: IpAddr,
-        datagram: &[u8],
-    ) -> Result<(), Reject> {
-        let Self { receiver, table, own_addresses, .. } = self;
-        if own_addresses.contains(&from) {
-            return Ok(()); // a broadcast returns to its sender, which may be any process here
-        }
-        let beacon = receiver.on_datagram(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
-        if beacon.sender == own {
-            return Ok(()); // its own, from an address not known yet
-        }
-        table.on_report(now, from, beacon.sender, beacon.interval, beacon.report)
     }
 }
 
@@ -361,6 +335,12 @@ mod tests {
         }
     }
 
+    const OWN: Own<'_> = Own { sender: PeerId(1), addresses: &[] };
+
+    fn arrived(now: Time, from: [u8; 4], datagram: &[u8]) -> Arrived<'_> {
+        Arrived { now, wall_ns: 1, from: from.into(), datagram }
+    }
+
     #[test]
     fn timestamps_rise_whatever_the_clock_does() {
         const SECOND: u64 = 1_000_000_000;
@@ -376,7 +356,7 @@ mod tests {
     fn a_wall_clock_that_is_set_costs_a_keyed_peer_no_more_than_the_time_until_it_is_right() {
         const SECOND: u64 = 1_000_000_000;
         let key = || Some(GroupKey::new(b"sixteen bytes or more").expect("long enough"));
-        let mut ear = Ear::new(key(), Limits::default());
+        let mut listening = Listening::new(key(), Limits::default());
         let (mut sender, mut last) = (PeerId(7), 0);
         let mut second = 0_u64;
         // Both report the same true time. Each clock is some seconds off.
@@ -385,8 +365,9 @@ mod tests {
             let wall = |off: i64| (1_800_000_000 + second).checked_add_signed(off).expect("a date") * SECOND;
             let timestamp_ns = next_timestamp(wall(speaker_off), &mut sender, &mut last);
             let datagram = Beacon { sender, timestamp_ns, ..beacon(0) }.encode(key().as_ref());
-            let clocks = Clocks { now: Time::ZERO + Span::from_secs(second), wall_ns: wall(hearer_off) };
-            ear.hear(clocks, PeerId(1), IpAddr::from([10, 77, 0, 2]), &datagram)
+            let now = Time::ZERO + Span::from_secs(second);
+            let arrived = Arrived { wall_ns: wall(hearer_off), ..arrived(now, [10, 77, 0, 2], &datagram) };
+            listening.ear.on_datagram(OWN, arrived)
         };
         assert_eq!(hears(0, 0), Ok(()));
         // The sender's clock steps an hour forward and back, then an hour back and forward.
@@ -406,10 +387,9 @@ mod tests {
 
     #[test]
     fn a_flood_is_looked_at_within_limits_and_an_honest_peer_is_heard_after_it() {
-        let mut ear = Ear::new(None, Limits::default());
-        let from = SocketAddr::from(([10, 77, 0, 2], 29470));
-        let takes = |ear: &mut Ear, now, datagram: &[u8]| {
-            ear.on_datagram(Clocks { now, wall_ns: 1 }, PeerId(1), from, datagram)
+        let mut ear = Listening::new(None, Limits::default());
+        let takes = |ear: &mut Listening, now, datagram: &[u8]| {
+            ear.on_datagram(PeerId(1), arrived(now, [10, 77, 0, 2], datagram))
         };
         let at = |milliseconds| Time::ZERO + Span::from_millis(milliseconds);
         let noise = b"LHOP and so on";
@@ -422,12 +402,12 @@ mod tests {
         assert!((0..200).all(|_| takes(&mut ear, at(100), noise)));
         assert!(!takes(&mut ear, at(100), noise));
         assert!(ear.is_deaf(at(199)) && !ear.is_deaf(at(200)));
-        let causes: Vec<_> = ear.table.rejections().iter().collect();
+        let causes: Vec<_> = ear.ear.table.rejections().iter().collect();
         assert_eq!(causes, [(Reject::TotalRate, 2), (Reject::Version, 2200)]);
-        assert_eq!(ear.table.heard(), 0);
+        assert_eq!(ear.ear.table.heard(), 0);
         let honest = Beacon { report: Report { busy_flows: 1, ..Report::default() }, ..beacon(2) };
         assert!(takes(&mut ear, at(200), &honest.encode(None)));
-        assert_eq!((ear.table.heard(), ear.table.neighbourhood(at(200)).terminals()), (1, 2));
+        assert_eq!((ear.ear.table.heard(), ear.ear.table.neighbourhood(at(200)).terminals()), (1, 2));
     }
 
     #[test]
@@ -435,12 +415,12 @@ mod tests {
         let new = || Hearing::new(&BeaconConfig::default()).expect("no key");
         let mut before = new();
         (before.sent, before.unsent) = (5, 2);
-        before.ear.table.reject(Reject::Group);
-        let clocks = Clocks { now: Time::ZERO, wall_ns: 1 };
-        before.ear.hear(clocks, PeerId(1), IpAddr::from([10, 77, 0, 2]), &beacon(2).encode(None)).expect("heard");
+        before.listening.ear.table.reject(Reject::Group);
+        let datagram = beacon(2).encode(None);
+        before.listening.ear.on_datagram(OWN, arrived(Time::ZERO, [10, 77, 0, 2], &datagram)).expect("heard");
         let mut now = new();
-        now.ear.table.reject(Reject::Group);
-        now.ear.table.reject(Reject::Version);
+        now.listening.ear.table.reject(Reject::Group);
+        now.listening.ear.table.reject(Reject::Version);
         now.count_on(&before);
         assert_eq!(now.beacons(), Beacons { sent: 5, unsent: 2, heard: 1, rejected: 3 });
         assert_eq!((now.rejections().of(Reject::Group), now.rejections().of(Reject::Version)), (2, 1));
@@ -448,13 +428,12 @@ mod tests {
 
     #[test]
     fn who_speaks_from_an_address_of_this_host_is_no_peer() {
-        let (own, other) = (IpAddr::from([10, 77, 0, 1]), IpAddr::from([10, 77, 0, 2]));
-        let mut ear = Ear::new(None, Limits::default());
-        ear.own_addresses = vec![own];
-        let clocks = Clocks { now: Time::ZERO, wall_ns: 1 };
-        let heard = [(own, 2), (other, 3)].map(|(from, sender)| {
-            assert_eq!(ear.hear(clocks, PeerId(1), from, &beacon(sender).encode(None)), Ok(()));
-            ear.table.heard()
+        let mut listening = Listening::new(None, Limits::default());
+        listening.own_addresses = vec![IpAddr::from([10, 77, 0, 1])];
+        let heard = [([10, 77, 0, 1], 2), ([10, 77, 0, 2], 3)].map(|(from, sender)| {
+            let datagram = beacon(sender).encode(None);
+            assert!(listening.on_datagram(PeerId(1), arrived(Time::ZERO, from, &datagram)));
+            listening.ear.table.heard()
         });
         assert_eq!(heard, [0, 1]);
     }
@@ -465,7 +444,7 @@ mod tests {
         let mut hearing =
             Hearing::new(&BeaconConfig { ipv4: false, ipv6: false, ..BeaconConfig::default() }).expect("no key");
         hearing.refresh(Time::ZERO, Some(&interface));
-        assert!(hearing.ear.own_addresses.contains(&IpAddr::from([127, 0, 0, 1])));
+        assert!(hearing.listening.own_addresses.contains(&IpAddr::from([127, 0, 0, 1])));
     }
 
     #[test]

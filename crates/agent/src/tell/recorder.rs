@@ -9,9 +9,9 @@
 use crate::clock;
 use crate::config::Config;
 use crate::error::{Doing, Result};
-use crate::lines::Lines;
-use crate::log_limit::LogLimit;
-use crate::record::{Event, RECORD};
+use crate::tell::lines::Lines;
+use crate::tell::log_limit::LogLimit;
+use lasthop_status::record::{Event, RECORD};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc::ENXIO;
 use std::fs::{self, File};
@@ -249,7 +249,7 @@ fn end_last_line(path: &Path, mut file: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::State;
+    use lasthop_status::record::State;
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     use std::fs::OpenOptions;
     use std::io::{BufRead, BufReader, PipeWriter};

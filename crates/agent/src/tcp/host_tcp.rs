@@ -1,14 +1,15 @@
 //! The agent's view of the kernel's TCP: what it observes, applies and tells servers.
 
+use crate::config::Config;
 use crate::config::RuleConfig;
-use crate::config::{Config, Mode};
 use crate::error::Result;
-use crate::interface::Interface;
-use crate::rules;
+use crate::link::interface::Interface;
+use crate::tcp::rules;
 use lasthop_kernel::Kernel;
 use lasthop_laws::bound::Bound;
 use lasthop_policy::FlowId;
 use lasthop_policy::governor::FlowSample;
+use lasthop_status::Mode;
 use lasthop_units::Span;
 use std::sync::Arc;
 

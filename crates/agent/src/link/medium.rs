@@ -1,7 +1,7 @@
 //! The type and the counters of a managed interface without a radio, for the estimators of its link.
 
 use crate::clock;
-use crate::interface::Interface;
+use crate::link::interface::Interface;
 use lasthop_lastlink::{Counters, Medium};
 use lasthop_units::{Bytes, Rate};
 use nix::ifaddrs::getifaddrs;

@@ -1,15 +1,16 @@
 //! Telling servers about this host's own link: observes it and hands the estimates to the kernel.
 
 use crate::config::{Config, LastLinkConfig};
-use crate::group::group;
-use crate::host_tcp::{Claim, LinkReporter, ReportCounters, SocketSample};
-use crate::interface::Interface;
-use crate::log_limit::LogLimit;
-use crate::medium;
-use crate::record::{LinkReported, LinkTotals, ReportCause};
-use crate::wifi::{Radio, WifiLink};
+use crate::hear::group::group;
+use crate::link::interface::Interface;
+use crate::link::medium;
+use crate::link::wifi::Radio;
+use crate::tcp::host_tcp::{Claim, LinkReporter, ReportCounters, SocketSample};
+use crate::tell::log_limit::LogLimit;
 use lasthop_lastlink::{Estimator, FlowSight, Medium, Said, Settings, Sight};
 use lasthop_peers::group::{Label, Labels};
+use lasthop_status::WifiLink;
+use lasthop_status::record::{LinkReported, LinkTotals, ReportCause};
 use lasthop_units::{Probability, Rate, Span, Time};
 use std::fmt;
 use tracing::{info, warn};
@@ -242,7 +243,7 @@ impl LastLink {
     fn count(&mut self) {
         let Some(reporter) = self.reporter.take() else { return };
         match reporter.counters() {
-            Ok(counters) => self.totals.add(&counters),
+            Ok(counters) => add(&mut self.totals, &counters),
             Err(error) => warn!("what was told of the last link is not counted: {}", error.in_a_line()),
         }
     }
@@ -270,19 +271,18 @@ impl fmt::Display for Silence {
     }
 }
 
-impl LinkTotals {
-    fn add(&mut self, counters: &ReportCounters) {
-        self.offered += counters.offered;
-        self.answered += counters.answered;
-        self.unanswered += counters.unanswered;
-        self.mangled += counters.mangled;
-        self.asked_again += counters.asked_again;
-        self.sent += counters.sent;
-        self.no_room += counters.no_room;
-        self.sent_again += counters.sent_again;
-        self.avoided += counters.avoided;
-        self.failed += counters.failed;
-    }
+/// Adds what a reporter has counted.
+fn add(totals: &mut LinkTotals, counters: &ReportCounters) {
+    totals.offered += counters.offered;
+    totals.answered += counters.answered;
+    totals.unanswered += counters.unanswered;
+    totals.mangled += counters.mangled;
+    totals.asked_again += counters.asked_again;
+    totals.sent += counters.sent;
+    totals.no_room += counters.no_room;
+    totals.sent_again += counters.sent_again;
+    totals.avoided += counters.avoided;
+    totals.failed += counters.failed;
 }
 
 /// The configured values do not hold away from their access point.
@@ -381,9 +381,9 @@ fn reports(config: &LastLinkConfig, here: Option<&Label>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wifi::WifiLink;
     use lasthop_lastlink::{Modulation, Source};
     use lasthop_laws::LinkReport;
+    use lasthop_status::WifiLink;
     use std::cell::RefCell;
     use std::rc::Rc;
 

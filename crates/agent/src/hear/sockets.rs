@@ -10,9 +10,9 @@
 
 use crate::config::BeaconConfig;
 use crate::error::{Doing, Error, Result};
-use crate::interface::Interface;
-use crate::log_limit::LogLimit;
-use crate::port::Taken;
+use crate::hear::port::Taken;
+use crate::link::interface::Interface;
+use crate::tell::log_limit::LogLimit;
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::libc;

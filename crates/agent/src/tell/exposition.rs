@@ -16,11 +16,12 @@
 use crate::clock;
 use crate::config::MetricsConfig;
 use crate::error::{Doing as _, Error, Result};
-use crate::log_limit::LogLimit;
-use crate::metrics::{Page, Shown};
 use crate::only_one::OnlyOne;
 use crate::privilege;
+use crate::tell::log_limit::LogLimit;
+use crate::tell::metrics::{Page, Shown};
 use lasthop_files::{Kind, Whole};
+use lasthop_status::http::Request;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _, Write as _};
@@ -238,7 +239,7 @@ impl Client {
             if count == 0 && self.request.is_empty() {
                 return Ok(false);
             }
-            if count > 0 && self.request.len() < REQUEST_BYTES_MOST && !is_complete(&self.request) {
+            if count > 0 && self.request.len() < REQUEST_BYTES_MOST && Request::parse(&self.request) == Ok(None) {
                 return Ok(true);
             }
             self.answer = Some(answer(&self.request, page));
@@ -257,38 +258,23 @@ impl Client {
     }
 }
 
-fn is_complete(request: &[u8]) -> bool {
-    request.windows(4).any(|end| end == b"\r\n\r\n") || request.windows(2).any(|end| end == b"\n\n")
-}
-
 /// The whole answer to a request, or to the beginning of one that is too long or was broken off.
 fn answer(request: &[u8], page: &Page) -> Vec<u8> {
     let refused =
         |status: &str, more: &str| response(status, "text/plain; charset=utf-8", more, &format!("{status}\n"));
-    if !is_complete(request) {
-        let status =
-            if request.len() < REQUEST_BYTES_MOST { "400 Bad Request" } else { "431 Request Header Fields Too Large" };
-        return refused(status, "");
-    }
-    let text = String::from_utf8_lossy(request);
-    let mut lines = text.lines();
-    let words: Vec<_> = lines.next().unwrap_or_default().split(' ').collect();
-    let [method, target, version] = words[..] else { return refused("400 Bad Request", "") };
-    if !version.starts_with("HTTP/1.") {
-        return refused("400 Bad Request", "");
-    }
-    if target.split('?').next() != Some("/metrics") {
+    let request = match Request::parse(request) {
+        Ok(Some(request)) => request,
+        Ok(None) if request.len() >= REQUEST_BYTES_MOST => return refused("431 Request Header Fields Too Large", ""),
+        Ok(None) | Err(_) => return refused("400 Bad Request", ""),
+    };
+    if request.path != "/metrics" {
         return refused("404 Not Found", "");
     }
-    if method != "GET" {
+    if request.method != "GET" {
         return refused("405 Method Not Allowed", "Allow: GET\r\n");
     }
     // Who asks for nothing in particular gets what every tool reads.
-    let accepts = |line: &str| {
-        let line = line.to_ascii_lowercase();
-        line.starts_with("accept:") && line.contains("application/openmetrics-text")
-    };
-    if lines.any(accepts) {
+    if request.values("accept").any(|value| value.to_ascii_lowercase().contains("application/openmetrics-text")) {
         response("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", "", &page.openmetrics())
     } else {
         response("200 OK", prometheus_client::encoding::prometheus_text::CONTENT_TYPE, "", &page.prometheus())

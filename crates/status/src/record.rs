@@ -1,10 +1,8 @@
 //! The agent's record: JSON lines, one event each, readable while it runs (by the laboratory or `jq`).
 //!
-//! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. The module `recorder` writes the lines.
+//! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. The agent's `recorder` writes the lines.
 
-use crate::config::Mode;
-pub use crate::gain::Gain;
-use crate::wifi::WifiLink;
+use crate::{Gain, Mode, WifiLink};
 use lasthop_files::Kind;
 use lasthop_lastlink::Source;
 use lasthop_laws::bound::Bound;
@@ -130,7 +128,7 @@ pub struct Tick {
 }
 
 /// The policy's view of this host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PolicyState {
     /// The fair sending rate per host, payload; `None`: this host is not controlled.
     pub common_rate_mbps: Option<f64>,

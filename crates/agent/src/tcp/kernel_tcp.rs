@@ -1,14 +1,15 @@
 //! The TCP of this machine's kernel: the programs of [`kernel`], in the best mode possible here.
 
-use crate::config::{Config, Mode};
+use crate::config::Config;
 use crate::error::{Doing, Error, Result};
-use crate::host_tcp::{Claim, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange};
-use crate::interface::Interface;
+use crate::link::interface::Interface;
 use crate::only_one::{OnlyOne, Task};
-use crate::rules;
+use crate::tcp::host_tcp::{Claim, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange};
+use crate::tcp::rules;
 use lasthop_kernel::link_report::Reporter;
 use lasthop_kernel::{Kernel, Options, TooManyCgroups, link_report};
 use lasthop_laws::bound::Bound;
+use lasthop_status::Mode;
 use lasthop_units::Span;
 use nix::errno::Errno;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};

@@ -4,9 +4,9 @@
 //! Read only. A wired interface, or a kernel without Wi-Fi, gives no link.
 
 use crate::error::{Doing, Result};
-use crate::interface::Interface;
-use lasthop_lastlink::{self, Bss, Modulation, PhyRate};
-use lasthop_units::Rate;
+use crate::link::interface::Interface;
+use lasthop_lastlink::Modulation;
+use lasthop_status::{Bssid, WifiLink};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
@@ -16,7 +16,6 @@ use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
 use netlink_sys::protocols::NETLINK_GENERIC;
 use netlink_sys::{Socket, SocketAddr};
 use nix::errno::Errno;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use tracing::warn;
@@ -24,50 +23,6 @@ use wl_nl80211::{
     Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationBssParam,
     Nl80211StationInfo,
 };
-
-/// The BSSID of an access point's radio.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub struct Bssid([u8; 6]);
-
-/// The link of an associated wireless interface.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WifiLink {
-    /// The access point.
-    pub bssid: Bssid,
-    /// The network's name; bytes that are no UTF-8 are replaced.
-    pub ssid: Option<String>,
-    /// The channel's frequency, in MHz.
-    pub frequency_mhz: Option<u32>,
-    /// Average signal of the access point, in dBm.
-    pub signal_dbm: Option<i8>,
-    /// PHY rate of the last data frame to the access point, in Mb/s.
-    pub tx_bitrate_mbps: Option<f64>,
-    /// The modulation of that frame.
-    pub tx_modulation: Option<Modulation>,
-    /// PHY rate of the last data frame from the access point, in Mb/s.
-    pub rx_bitrate_mbps: Option<f64>,
-    /// The modulation of that frame.
-    pub rx_modulation: Option<Modulation>,
-    /// The driver's expected throughput to the access point, in Mb/s.
-    pub expected_throughput_mbps: Option<f64>,
-    /// Whether frames need protection from 802.11b stations.
-    pub cts_protection: Option<bool>,
-    /// Whether slots are 9 µs long instead of 20.
-    pub short_slots: Option<bool>,
-    /// Data frames sent to the access point, since the association.
-    pub tx_packets: Option<u32>,
-    /// Transmissions that were repeated, since the association.
-    pub tx_retries: Option<u32>,
-    /// Frames given up, since the association.
-    pub tx_failed: Option<u32>,
-    /// Data frames received from the access point, since the association.
-    pub rx_packets: Option<u32>,
-    /// MPDUs received from it, since the association.
-    pub rx_mpdus: Option<u32>,
-    /// MPDUs received from it with a wrong checksum, since the association.
-    pub rx_fcs_errors: Option<u32>,
-}
 
 /// The role of an interface in Wi-Fi.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,133 +52,19 @@ struct Nl80211 {
     sequence: u32,
 }
 
-impl Bssid {
-    /// Its six bytes.
-    pub(crate) const fn bytes(self) -> [u8; 6] {
-        self.0
-    }
-}
-
-impl fmt::Display for Bssid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
-
-impl fmt::Debug for Bssid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<[u8; 6]> for Bssid {
-    fn from(bytes: [u8; 6]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl From<Bssid> for String {
-    fn from(bssid: Bssid) -> Self {
-        bssid.to_string()
-    }
-}
-
-impl TryFrom<String> for Bssid {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let bytes: Result<Vec<u8>, _> = text.split(':').map(|byte| u8::from_str_radix(byte, 16)).collect();
-        let bssid = bytes.ok().and_then(|bytes| bytes.try_into().ok());
-        bssid.map(Self).ok_or_else(|| format!("{text:?} is no BSSID: six bytes in hex, with colons between them"))
-    }
-}
-
-impl fmt::Display for WifiLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "access point {}", self.bssid)?;
-        if let Some(ssid) = &self.ssid {
-            write!(f, " ({ssid:?})")?;
-        }
-        if let Some(frequency_mhz) = self.frequency_mhz {
-            write!(f, ", {frequency_mhz} MHz")?;
-        }
-        if let Some(signal_dbm) = self.signal_dbm {
-            write!(f, ", {signal_dbm} dBm")?;
-        }
-        match (self.tx_bitrate_mbps, self.rx_bitrate_mbps) {
-            (Some(sends), Some(receives)) => write!(f, ", sends at {sends} Mb/s, receives at {receives} Mb/s")?,
-            (Some(sends), None) => write!(f, ", sends at {sends} Mb/s")?,
-            (None, Some(receives)) => write!(f, ", receives at {receives} Mb/s")?,
-            (None, None) => {}
-        }
-        if let (Some(retries), Some(packets)) = (self.tx_retries, self.tx_packets) {
-            write!(f, ", {retries} retries in {packets} frames")?;
-        }
-        if let Some(failed) = self.tx_failed {
-            write!(f, ", {failed} given up")?;
-        }
-        Ok(())
-    }
-}
-
-impl WifiLink {
-    /// The interface's present link; `None`: not wireless, or not associated.
-    ///
-    /// # Errors
-    /// If the kernel does not answer.
-    pub fn read(interface: &Interface) -> Result<Option<Self>> {
-        let radio = match Nl80211::open()? {
-            Some(mut nl80211) => nl80211.radio(interface.index)?,
-            None => Radio::None,
-        };
-        Ok(match radio {
-            Radio::Associated(link) => Some(link),
-            Radio::None | Radio::Alone => None,
-        })
-    }
-
-    /// A link of which only the access point is known.
-    pub(crate) const fn of(bssid: Bssid) -> Self {
-        Self {
-            bssid,
-            ssid: None,
-            frequency_mhz: None,
-            signal_dbm: None,
-            tx_bitrate_mbps: None,
-            tx_modulation: None,
-            rx_bitrate_mbps: None,
-            rx_modulation: None,
-            expected_throughput_mbps: None,
-            cts_protection: None,
-            short_slots: None,
-            tx_packets: None,
-            tx_retries: None,
-            tx_failed: None,
-            rx_packets: None,
-            rx_mpdus: None,
-            rx_fcs_errors: None,
-        }
-    }
-
-    /// The input of the estimators.
-    pub(crate) fn radio(&self) -> lasthop_lastlink::Radio {
-        let phy = |mbps: Option<f64>, modulation: Option<Modulation>| {
-            Some(PhyRate { rate: Rate::from_mbps(mbps?), modulation: modulation? })
-        };
-        lasthop_lastlink::Radio {
-            receive_rate: phy(self.rx_bitrate_mbps, self.rx_modulation),
-            transmit_rate: phy(self.tx_bitrate_mbps, self.tx_modulation),
-            expected: self.expected_throughput_mbps.map(Rate::from_mbps),
-            bss: Bss { long_slots: self.short_slots == Some(false), protection: self.cts_protection == Some(true) },
-            received: self.rx_packets,
-            sent: self.tx_packets,
-            retries: self.tx_retries,
-            failed: self.tx_failed,
-            heard: self.rx_mpdus,
-            fcs_errors: self.rx_fcs_errors,
-        }
-    }
+/// The interface's present link; `None`: not wireless, or not associated.
+///
+/// # Errors
+/// If the kernel does not answer.
+pub fn wifi_link(interface: &Interface) -> Result<Option<WifiLink>> {
+    let radio = match Nl80211::open()? {
+        Some(mut nl80211) => nl80211.radio(interface.index)?,
+        None => Radio::None,
+    };
+    Ok(match radio {
+        Radio::Associated(link) => Some(link),
+        Radio::None | Radio::Alone => None,
+    })
 }
 
 impl Wifi {
@@ -355,7 +196,7 @@ fn is_station(interface: &Nl80211Message) -> bool {
 fn link(interface: &[Nl80211Message], stations: &[Nl80211Message]) -> Option<WifiLink> {
     let station = stations.first()?;
     let bssid = station.attributes.iter().find_map(|attribute| match attribute {
-        Nl80211Attr::Mac(bytes) => Some(Bssid(*bytes)),
+        Nl80211Attr::Mac(bytes) => Some(Bssid::from(*bytes)),
         _ => None,
     })?;
     let mut link = WifiLink::of(bssid);
@@ -439,6 +280,8 @@ fn modulation(rate: &[Nl80211RateInfo], mbps: f64) -> Modulation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_lastlink::{Bss, PhyRate};
+    use lasthop_units::Rate;
 
     const SEQUENCE: u32 = 0x5bd0_d09c;
 
@@ -494,7 +337,7 @@ mod tests {
         assert_eq!(
             link,
             WifiLink {
-                bssid: Bssid([0xa4, 0x2b, 0x8c, 0x0a, 0x0b, 0x0c]),
+                bssid: Bssid::from([0xa4, 0x2b, 0x8c, 0x0a, 0x0b, 0x0c]),
                 ssid: Some("office".to_owned()),
                 frequency_mhz: Some(2437),
                 signal_dbm: Some(-62), // the average, 0xc2, and not the last, 0xc4
@@ -566,7 +409,7 @@ mod tests {
     #[test]
     fn what_mac80211_says_of_a_station_that_has_roamed_is_its_link() {
         let told: Vec<&str> =
-            include_str!("../tests/hwsim.txt").lines().filter(|line| !line.starts_with('#')).collect();
+            include_str!("../../tests/hwsim.txt").lines().filter(|line| !line.starts_with('#')).collect();
         let [(interface, _), (stations, _)] =
             [(0x0e, told[0]), (0x6b07_41eb, told[1])].map(|(sequence, datagram)| answers_to(sequence, &[datagram]));
         assert!(interface.iter().any(is_station));
@@ -589,7 +432,7 @@ mod tests {
                 tx_retries: Some(652),
                 tx_failed: Some(0),
                 rx_packets: Some(580),
-                ..WifiLink::of(Bssid([2, 0, 0, 0, 1, 0]))
+                ..WifiLink::of(Bssid::from([2, 0, 0, 0, 1, 0]))
             }
         );
     }
@@ -630,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_bssid_is_read_as_it_is_written() {
-        let bssid = Bssid([0, 1, 2, 0xaa, 0xbb, 0xff]);
+        let bssid = Bssid::from([0, 1, 2, 0xaa, 0xbb, 0xff]);
         assert_eq!(bssid.to_string(), "00:01:02:aa:bb:ff");
         assert_eq!(Bssid::try_from(bssid.to_string()), Ok(bssid));
         assert!(Bssid::try_from("00:01:02".to_owned()).is_err());

@@ -1,7 +1,7 @@
 //! The access point of this host, as far as the host can tell. Its peers claim the same one.
 
-use crate::interface::Interface;
-use crate::wifi::Radio;
+use crate::link::interface::Interface;
+use crate::link::wifi::Radio;
 use lasthop_peers::group::{Label, Labels};
 
 /// Whether the interface has no access point now: it is down, has no address, or its radio is not associated.
@@ -25,7 +25,7 @@ pub(crate) fn group(interface: &Interface, radio: &Radio, name: Option<&str>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wifi::WifiLink;
+    use lasthop_status::WifiLink;
     use std::net::{IpAddr, Ipv4Addr};
 
     #[test]

@@ -4,19 +4,18 @@
 //!  agent's loop ──each tick: Sample──> Shown <──when asked── thread "lasthop-metrics" ──> GET /metrics, *.prom
 //! ```
 //!
-//! The loop replaces one pointer and observes one histogram; the thread makes the text ([`crate::exposition`]). Units
+//! The loop replaces one pointer and observes one histogram; the thread makes the text ([`crate::tell::exposition`]). Units
 //! are seconds, bytes and, where windows are meant, segments. No label names a connection, a peer or an access point,
 //! so an agent has the same few series for as long as it runs. A gauge of what is not known has no value.
 
 use crate::clock;
 use crate::config::Config;
-use crate::exposition::Exposition;
-use crate::gain::Gain;
-use crate::host_tcp::SocketSample;
-use crate::kernel_tcp::ASLEEP;
-use crate::record::{Beacons, Totals};
-use crate::status::Status;
-use crate::ungoverned::Ungoverned;
+use crate::tcp::host_tcp::SocketSample;
+use crate::tcp::kernel_tcp::ASLEEP;
+use crate::tcp::ungoverned;
+use crate::tell::exposition::Exposition;
+use lasthop_status::record::{Beacons, Totals};
+use lasthop_status::{Gain, Status};
 use lasthop_units::Span;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -233,7 +232,7 @@ fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result
     let not_governed = |escapes| {
         let count =
             |word: &str| status.ungoverned.iter().find(|left| left.why == word).map_or(0, |left| left.connections);
-        Ungoverned::words(escapes).map(move |word| (word, count(word)))
+        ungoverned::words(escapes).map(move |word| (word, count(word)))
     };
     to.gauges(
         "escaped_connections",
