@@ -333,8 +333,8 @@ fn the_table_of_rooms_in_architecture_md_is_the_rule() {
 /// The sources that write files otherwise than by the room `files`, and where: no user names these files.
 const OTHER_WRITERS: &[(&str, &str)] = &[
     ("agent/src/only_one.rs", "locks in /run/lasthop, which only root may write"),
-    ("agent/src/tell/recorder.rs", "sets its own full record aside"),
     ("agent/src/soak.rs", "a test"),
+    ("agent/src/tell/recorder.rs", "sets its own full record aside"),
     ("cli/src/built_in.rs", "a folder of this process"),
     ("cli/src/key.rs", "makes a new file, for its owner alone, and replaces none"),
     ("cli/src/laws/build.rs", "the verifier's log, beside the products"),
