@@ -224,14 +224,14 @@ fn without_a_configuration_it_advises_and_a_hangup_stops_it_with_one_it_reloads(
     // Killed, it leaves its socket, which nobody takes for an agent and the next one takes the place of.
     agent.signal(Signal::SIGKILL);
     agent.wait();
-    assert_eq!(agent.sockets(), 2); // of `agent status`, and of `top`
+    assert_eq!(agent.sockets(), 1);
     let output = machine.lasthop(&["agent", "status"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no agent runs on this machine"));
     drop(agent);
     let mut agent = machine.agent(&["--interface", "last"], None);
     assert_eq!(machine.status()["pid"], agent.process.id());
-    assert_eq!(agent.sockets(), 2); // of `agent status`, and of `top`
+    assert_eq!(agent.sockets(), 1);
     // As timeout(1) signals it, to itself and to its group.
     agent.signal(Signal::SIGTERM);
     agent.signal(Signal::SIGTERM);
