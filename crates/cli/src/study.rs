@@ -182,7 +182,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let part = arguments.shard.unwrap_or(Part::WHOLE);
     if arguments.plan {
         let stored = arguments.store.look(hosts, (runner.model)())?;
-        return tell_plan(arguments, &study, &planned, hosts, part, &stored, jobs);
+        return tell_plan(arguments, &study, &planned, of_study, part, &stored, jobs);
     }
     let stored = arguments.store.open(hosts, (runner.model)())?;
     check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: false })?;
@@ -314,21 +314,22 @@ fn tell_plan(
     arguments: &StudyArguments,
     study: &Study,
     planned: &[PlannedRun],
-    hosts: HostsKind,
+    of_study: HostsKind,
     part: Part,
     stored: &StoredRuns,
     jobs: NonZero<usize>,
 ) -> Result<ExitCode> {
     let look = |scenario: &Scenario| stored.look_up(scenario, false).map(|(result, _)| result);
-    let survey: Survey = study.survey(planned, part, &look)?;
-    let (wall_s_of_a_second, timed_by) = match hosts {
-        HostsKind::Kernel => (1.0, "real time"),
-        HostsKind::Simulated if survey.stored > 0 && survey.stored_simulated_s > 0.0 => {
-            (survey.stored_wall_s / survey.stored_simulated_s, "the stored runs of this study")
-        }
-        HostsKind::Simulated => (DEFAULT_WALL_S_OF_A_SECOND, "1000 s of a scenario in a second"),
+    let survey: Survey = study.survey(planned, of_study, part, &look)?;
+    let (wall_s_of_a_second, timed_by) = if survey.missing_real_s > 0.0 {
+        (DEFAULT_WALL_S_OF_A_SECOND, "real time")
+    } else if survey.stored > 0 && survey.stored_simulated_s > 0.0 {
+        (survey.stored_wall_s / survey.stored_simulated_s, "the stored runs of this study")
+    } else {
+        (DEFAULT_WALL_S_OF_A_SECOND, "1000 s of a scenario in a second")
     };
-    let minutes_left = survey.missing_simulated_s * wall_s_of_a_second / jobs.get() as f64 / 60.0;
+    let simulated_s = survey.missing_simulated_s * wall_s_of_a_second / jobs.get() as f64;
+    let minutes_left = (survey.missing_real_s + simulated_s) / 60.0;
     let plan = Plan {
         study: &study.name,
         runs: survey.stored + survey.missing,

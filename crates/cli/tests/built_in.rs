@@ -112,6 +112,16 @@ fn built_in_studies_are_listed_and_planned_from_any_folder() {
     assert!(stderr(&planned).contains(said), "{}", stderr(&planned));
 }
 
+/// 36 runs of kernel hosts of 25 s are 15 minutes, and as many simulated ones a second.
+#[test]
+fn a_plan_takes_the_time_of_kernel_hosts_alone_as_real() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let planned = lasthop_in(folder.path(), &["study", "validation/laboratory", "--plan", "--json", "--no-store"]);
+    let planned: serde_json::Value = serde_json::from_str(&stdout(&planned)).expect("one JSON document");
+    let minutes = planned["minutes_left"].as_f64().expect("a number");
+    assert!(planned["runs"] == 72 && (15.0..15.1).contains(&minutes), "{planned}");
+}
+
 #[test]
 fn shells_complete_every_subcommand_and_each_has_a_man_page() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,7 +2,7 @@
 
 use crate::parallel::in_order;
 use crate::{Found, PlannedRun, Study, StudyError};
-use lasthop_scenario::{RunResult, Scenario};
+use lasthop_scenario::{HostsKind, RunResult, Scenario};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::num::NonZero;
@@ -102,8 +102,10 @@ pub struct Survey {
     pub stored_wall_s: f64,
     /// The scenario time of the stored runs, in seconds.
     pub stored_simulated_s: f64,
-    /// The scenario time of the missing runs, in seconds.
+    /// The scenario time of the missing runs of simulated hosts, in seconds.
     pub missing_simulated_s: f64,
+    /// The same of kernel hosts, which is real time.
+    pub missing_real_s: f64,
 }
 
 /// About the number of values that a search tries.
@@ -182,6 +184,7 @@ impl Study {
     pub fn survey(
         &self,
         planned: &[PlannedRun],
+        of_study: HostsKind,
         part: Part,
         stored: &(dyn Fn(&Scenario) -> Option<RunResult> + Sync),
     ) -> Result<Survey, StudyError> {
@@ -212,7 +215,12 @@ impl Study {
             };
             let mut survey = counted();
             survey.missing += missing;
-            survey.missing_simulated_s += missing as f64 * planned[job.place].scenario.duration.as_secs_f64();
+            let run = &planned[job.place];
+            let scenario_s = missing as f64 * run.scenario.duration.as_secs_f64();
+            match run.hosts.unwrap_or(of_study) {
+                HostsKind::Kernel => survey.missing_real_s += scenario_s,
+                HostsKind::Simulated => survey.missing_simulated_s += scenario_s,
+            }
         }
         Ok(survey.into_inner().expect("no thread panics while it holds the lock"))
     }
