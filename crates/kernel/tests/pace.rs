@@ -9,6 +9,7 @@ use lasthop_laws::{Bound, LawName, Parameters};
 use lasthop_units::{Rate, Span};
 use libbpf_rs::{Iter, Link, Object};
 use std::io::Read as _;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{B4, B6, Flow, NO_PACE, Net, eventually, load, load_with, pace, set_control, test_object};
 
@@ -52,6 +53,14 @@ impl Paced {
     }
 }
 
+/// The pacing rate that `ss -tin` shows of the only connection, in bytes per second.
+fn shown_by_ss(net: &Net) -> u64 {
+    let shown = net.a.run(|| Command::new("ss").args(["-tinH"]).output()).expect("iproute2 is there");
+    let shown = String::from_utf8(shown.stdout).expect("text");
+    let rate = shown.split("pacing_rate ").nth(1).and_then(|rest| rest.split_once("bps")).expect("a pacing rate");
+    rate.0.parse::<u64>().expect("a number") / 8
+}
+
 /// Megabits acknowledged per second, over two seconds or more.
 fn goodput_mbps(flow: &Flow) -> f64 {
     // The clock around the counter: what is measured is never more than what was.
@@ -93,6 +102,7 @@ fn a_pacing_rate_holds_though_the_window_is_far_larger() {
         let window_bytes = f64::from(info.tcpi_snd_cwnd) * f64::from(info.tcpi_snd_mss);
         assert!(window_bytes / (f64::from(info.tcpi_min_rtt) * 1e-6) > 10.0 * LIMIT as f64);
         assert!(is_limited(&mut kernel, &flow));
+        assert_eq!(shown_by_ss(&net), LIMIT);
         assert_eq!(kernel.counters().unpaced, 0);
         kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
         eventually("the limit is lifted", || flow.info().tcpi_pacing_rate > 10 * LIMIT);
@@ -266,6 +276,9 @@ fn a_bound_flow_is_paced_at_the_rate_that_the_kernel_computes_for_its_own_cubic(
         let expected = if in_slow_start { 2.0 } else { 1.2 };
         assert!((windows / expected - 1.0).abs() < 0.02, "{bound:?}: {windows} windows in a round trip");
         assert!(paced.is(&net, &flow), "{bound:?}: the rate is in force");
+        eventually("ss shows the rate", || {
+            (shown_by_ss(&net) as f64 / flow.info().tcpi_pacing_rate as f64 - 1.0).abs() < 0.05
+        });
         kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
         if bound.is_some() {
             eventually("it is no longer in force", || !paced.is(&net, &flow));

@@ -66,7 +66,7 @@ pub use error::{DocumentError, KeyError, Problem};
 pub use key_path::{Path, line_of_key, nearest, shown, wrong_type};
 pub use kind::Kind;
 pub use overrides::{Case, Override, Vary};
-pub use section::{Child, Key, Of, Presence, Preset, Section, When, by_word, derived};
+pub use section::{Child, Key, OTHERWISE, Of, Presence, Preset, Section, When, by_word, derived};
 pub use spelling::nearest_names;
 pub use takes::{
     Takes, above, bytes, choice, ends, flag, integer, integers, kib, line, mbps, milliseconds, name, node, number,

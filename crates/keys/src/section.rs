@@ -75,12 +75,16 @@ pub enum Presence {
     With(&'static str, &'static str),
 }
 
+/// Stands for every other word in [`Preset::ByWord`].
+pub const OTHERWISE: &str = "otherwise";
+
 /// The default of a key.
 #[derive(Clone, Debug)]
 pub enum Preset {
     /// This value.
     Value(Value),
-    /// The value for the word of another key, in this table or one around it.
+    /// The value for the word of another key, in this table or one around it; that of [`OTHERWISE`], if it is here, for all
+    /// words that are not.
     ByWord(&'static str, Vec<(&'static str, Self)>),
     /// A value computed from the other keys of the table, if any. The text says how, for the guide.
     Derived(&'static str, fn(&Table) -> Option<Value>),
@@ -175,7 +179,8 @@ impl Preset {
             Self::Value(value) => Some(value.clone()),
             Self::ByWord(key, presets) => {
                 let word = word(key)?;
-                presets.iter().find(|(of, _)| *of == word)?.1.value(&|_| None)
+                let of = |wanted: &str| presets.iter().find(|(of, _)| *of == wanted);
+                of(word).or_else(|| of(OTHERWISE))?.1.value(&|_| None)
             }
             Self::Derived(..) | Self::Absent | Self::Required => None,
         }

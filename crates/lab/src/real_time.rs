@@ -202,6 +202,10 @@ impl<'a> RealTime<'a> {
         clock: Clock,
         shortest_sleep: Span,
     ) -> Result<Self> {
+        // Agents send beacons as soon as they run. Those from before the run would all be heard at its beginning.
+        for device in &hosts.devices {
+            while device.read(&mut [0; MTU]).doing("cannot read from a TUN device")?.is_some() {}
+        }
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         for (end, device) in hosts.devices.iter().enumerate() {
             let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, end as u64);

@@ -1,8 +1,9 @@
 //! TCP small queues of a modern stack whose queue is in the model: what senders may have queued, what they have, and whether
 //! the [valve](crate::valve) held them back.
 //!
-//! What a sender may have queued below it is the greater of two packets of TCP and `pacing rate * 2^-shift` (Linux's
-//! tcp_small_queue_check(); mac80211 sets a shift of 7, 8 ms). With the last of them it may have a packet more.
+//! What a sender may have queued below it is that of a simulated one ([`Tsq::permitted`](lasthop_tcp::Tsq::permitted)): two
+//! packets of TCP, or `pacing rate * 2^-shift`. Part of it is the packet of two segments that waits in the valve. The valve opens
+//! before the last of what lies in the model has left, so the model holds all but one segment ([`Station::in_model`]).
 //!
 //! Packets that no small queue holds back in Linux are in no lane: acknowledgements without data, what opens and what
 //! resets a connection, ICMP, datagrams of flows. A guest's own datagrams have a lane, for the send buffers of its
@@ -94,9 +95,9 @@ impl Station {
         if self.has_guest { &[Lane::Tcp, Lane::Datagrams] } else { &[Lane::Tcp] }
     }
 
-    /// What any sender may have queued.
-    pub(crate) fn least(&self) -> Bytes {
-        Bytes::new(2 * self.packet)
+    /// What of a sender's small queue, two packets at least, may lie in the model.
+    pub(crate) fn in_model(&self, small_queue: Bytes) -> Bytes {
+        Bytes::new(small_queue.get().max(2 * self.packet) - MTU as u64)
     }
 
     /// Called by the traffic: what small queues permit its senders to have queued.
@@ -123,8 +124,10 @@ impl Station {
         let (protocol, header) = if is_ipv6 { (packet[6], 40) } else { (packet[9], usize::from(packet[0] & 0xf) * 4) };
         match protocol {
             TCP => {
-                let words = packet.get(header + 12).map_or(0, |offset| usize::from(offset >> 4));
-                (packet.len() > header + 4 * words).then_some(Lane::Tcp)
+                const FIN: u8 = 1;
+                let byte = |at: usize| packet.get(header + at).copied().unwrap_or_default();
+                let is_empty = packet.len() <= header + 4 * usize::from(byte(12) >> 4);
+                (!is_empty || byte(13) & FIN > 0).then_some(Lane::Tcp)
             }
             UDP if self.has_guest && (is_ipv6 || !AddressPlan::has_server(packet)) => Some(Lane::Datagrams),
             _ => None,
@@ -162,7 +165,7 @@ impl Station {
         let [queued, passed, allowed] =
             [&counts.queued, &counts.passed, &counts.allowed].map(|bytes| bytes.load(Ordering::Relaxed));
         let permitted = match lane {
-            Lane::Tcp => permitted.max(of_guest).max(2 * self.packet),
+            Lane::Tcp => permitted.max(of_guest).max(self.packet),
             Lane::Datagrams => datagrams.max(DEFAULT_BUFFER),
         };
         State { packet: self.packet, permitted, queued, left: allowed.saturating_sub(passed), passed }

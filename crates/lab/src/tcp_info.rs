@@ -1,5 +1,6 @@
 //! The kernel's information about a TCP connection: `TCP_INFO`.
 
+use crate::tcp_switches::Pace;
 use lasthop_units::{Bytes, Span};
 use std::io;
 use std::mem::offset_of;
@@ -20,6 +21,7 @@ pub(crate) struct TcpInfo {
     pub(crate) in_flight_segments: u32,
     /// Per second; the greatest number before the first round trip.
     pub(crate) pacing_rate: Bytes,
+    pub(crate) mss_bytes: u32,
     pub(crate) unsent_bytes: u32,
     pub(crate) retransmits: u32,
     /// Retransmission timeouts; `None` where the kernel does not count them (before 6.7).
@@ -34,6 +36,11 @@ pub(crate) struct TcpInfo {
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 impl TcpInfo {
+    pub(crate) fn pace(&self) -> Pace {
+        let Self { pacing_rate: rate, mss_bytes, cwnd_segments, min_rtt, .. } = *self;
+        Pace { rate, mss_bytes, cwnd_segments, min_rtt }
+    }
+
     /// Reads a connected socket.
     pub(crate) fn read(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let (raw, length) = lasthop_kernel::tcp_info(socket)?;
@@ -48,6 +55,7 @@ impl TcpInfo {
             // tcp_packets_in_flight(): sent, minus those that left the network, plus those retransmitted.
             in_flight_segments: (raw.tcpi_unacked + raw.tcpi_retrans).saturating_sub(raw.tcpi_sacked + raw.tcpi_lost),
             pacing_rate: Bytes::new(raw.tcpi_pacing_rate),
+            mss_bytes: raw.tcpi_snd_mss,
             unsent_bytes: raw.tcpi_notsent_bytes,
             retransmits: raw.tcpi_total_retrans,
             timeouts: has_timeouts.then(|| raw.tcpi_total_rto.into()),

@@ -14,7 +14,8 @@
 use crate::error::{Doing, Result};
 use crate::gro::Gro;
 use lasthop_scenario::{Era, HostKind};
-use lasthop_units::Bytes;
+use lasthop_tcp::Tsq;
+use lasthop_units::{Bytes, Rate, Span};
 use netlink_packet_route::route::RouteMetric;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBufForce, SetStruct, TcpNoDelay};
@@ -49,6 +50,16 @@ pub(crate) struct SocketOptions {
     tsq_pacing_shift: Option<u8>,
 }
 
+/// What says how much a sender may have below its socket: of its `TCP_INFO`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// In a second; the greatest number before the first round trip.
+    pub(crate) rate: Bytes,
+    pub(crate) mss_bytes: u32,
+    pub(crate) cwnd_segments: u32,
+    pub(crate) min_rtt: Option<Span>,
+}
+
 /// A switch, or a value of it, that kernels do not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
@@ -58,12 +69,8 @@ pub(crate) struct Refused {
     pub(crate) accepted: &'static str,
 }
 
-/// `sk_pacing_shift` of every socket, which only drivers change.
-const KERNEL_PACING_SHIFT: u8 = 10;
 /// The data that wake the receiver of a flow over aggregates.
 const LUMP_BYTES: u64 = 256 * 1024;
-/// `tcp_limit_output_bytes`.
-const SMALL_QUEUE_LIMIT: Bytes = Bytes::from_kib(4096);
 
 /// Below the kernel's TCP_MIN_MSS (net/tcp.h) headers dominate. The upper end fits into a device's packets.
 const MSS: std::ops::RangeInclusive<u64> = 88..=1460;
@@ -184,10 +191,11 @@ impl SocketOptions {
         Self { tsq_pacing_shift: None, ..self } != Self::default()
     }
 
-    /// How much a sender of this pacing rate (per second) may have below its socket.
-    pub(crate) fn small_queue(self, pacing_rate: Bytes) -> Bytes {
-        let by_rate = pacing_rate.get() >> self.tsq_pacing_shift.unwrap_or(KERNEL_PACING_SHIFT);
-        Bytes::new(by_rate).min(SMALL_QUEUE_LIMIT)
+    /// How much a sender may have below its socket.
+    pub(crate) fn small_queue(self, of: Pace) -> Bytes {
+        let small_queues = Tsq { pacing_shift: self.tsq_pacing_shift.or(Tsq::LINUX.pacing_shift), ..Tsq::LINUX };
+        let rate = Rate::from_bps(of.rate.get().saturating_mul(8));
+        small_queues.permitted(Some(rate), of.mss_bytes, of.cwnd_segments, of.min_rtt)
     }
 
     /// Wakes this socket's reader for 256 KiB at a time (SO_RCVLOWAT, socket(7)), or a quarter of its window. A wake
@@ -297,10 +305,15 @@ mod tests {
 
     #[test]
     fn a_small_queue_holds_what_the_pacing_rate_sends_in_its_time() {
-        let permitted = |settings: &[&str], rate| stack(settings).expect("a stack").sockets.small_queue(rate);
-        let rate = Bytes::new(128 << 10);
-        assert_eq!(permitted(&["era=modern"], rate), Bytes::new(128));
-        assert_eq!(permitted(&["era=modern", "tcp.tsq_pacing_shift=7"], rate), Bytes::new(1024));
+        let permitted = |settings: &[&str], rate| {
+            let pace = Pace { rate, mss_bytes: 1448, cwnd_segments: 1000, min_rtt: Some(Span::from_millis(100)) };
+            stack(settings).expect("a stack").sockets.small_queue(pace)
+        };
+        // 8 MiB/s: 8192 bytes in 2^-10 s are five segments of 1448, and 65,536 in 2^-7 s, of which a packet has at most 45.
+        let rate = Bytes::new(8 << 20);
+        assert_eq!(permitted(&["era=modern"], rate), Bytes::new(2 * 5 * 1448));
+        assert_eq!(permitted(&["era=modern", "tcp.tsq_pacing_shift=7"], rate), Bytes::new(2 * 45 * 1448));
+        assert_eq!(permitted(&["era=modern"], Bytes::new(1000)), Bytes::new(2 * 2 * 1448));
         // Before the first round trip the rate is unlimited.
         assert_eq!(permitted(&["era=modern"], Bytes::new(u64::MAX)), Bytes::from_kib(4096));
     }

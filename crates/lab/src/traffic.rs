@@ -551,17 +551,22 @@ impl Token {
     }
 }
 
-/// Tells each station what the senders there together may have below their sockets.
+/// Tells each station what the senders there together may have below their sockets. One that rests may begin at any time.
 pub(crate) fn tell_small_queues<'a>(
     senders: impl Iterator<Item = (&'a FlowPlan, TcpInfo)>,
     stations: &[Station],
     now: Time,
 ) {
-    let mut permitted = vec![Bytes::ZERO; stations.len()];
+    let (mut busy, mut resting) = (vec![Bytes::ZERO; stations.len()], vec![Bytes::ZERO; stations.len()]);
     for (plan, info) in senders {
-        let is_busy = info.in_flight_segments > 0 || info.unsent_bytes > 0;
-        let least = if is_busy { stations[plan.sender()].least() } else { Bytes::ZERO };
-        permitted[plan.sender()] += plan.options.small_queue(info.pacing_rate).max(least);
+        let small_queue = plan.options.small_queue(info.pace());
+        if info.in_flight_segments > 0 || info.unsent_bytes > 0 {
+            busy[plan.sender()] += stations[plan.sender()].in_model(small_queue);
+        } else {
+            resting[plan.sender()] = resting[plan.sender()].max(small_queue);
+        }
     }
-    stations.iter().zip(permitted).for_each(|(station, bytes)| station.permit(bytes, now));
+    for (station, (busy, resting)) in stations.iter().zip(busy.into_iter().zip(resting)) {
+        station.permit(busy.max(resting), now);
+    }
 }

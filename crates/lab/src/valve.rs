@@ -27,8 +27,7 @@
 //! kernel's log has one line for each bucket, "tbf qdisc 3: is non-work-conserving?": it is, and is to be.
 //!
 //! *What it leaves out*: a socket that is paced, as BBR's or by a bound, is not limited by `tcp_limit_output_bytes`; it may have
-//! another millisecond, or two packets of TCP, before the bucket. Segments count without the kernel's overhead, and those of
-//! less than [`SMALL`] bytes do not wait.
+//! another millisecond, or two packets of TCP, before the bucket. Segments count without the kernel's overhead.
 
 use crate::Grain;
 use crate::addresses::AddressPlan;
@@ -55,10 +54,6 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(5);
 const LIMIT: Bytes = Bytes::new(1000 * (MTU as u64 + 14));
 /// The lowest rate of a bucket, less than a packet in a second.
 const NEXT_TO_NOTHING: Rate = Rate::from_bps(8_000);
-
-/// IP packets of TCP below this size wait in no bucket. An acknowledgement without data has 120 bytes at most: 40 of IPv6,
-/// 60 of TCP with all its options, and what an outer header may add.
-const SMALL: u32 = 128;
 
 /// Where the datagrams that wake a bucket go: TEST-NET-1, which is no host's (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -181,21 +176,24 @@ fn rules(lanes: &[Lane]) -> Vec<Rule> {
     const IPV6: u16 = 0x86dd;
     const TCP: u32 = 6;
     const UDP: u32 = 17;
+    const FIN: u32 = 0x0001_0000;
     // Words 0 and 2 of IPv4 have the length in their lower half and the protocol in the second byte, word 1 of IPv6 has
     // the length in its upper half and the protocol in the third byte.
     let ipv4 = |protocol: u32| (8, 0x00ff_0000, protocol << 16);
     let ipv6 = |protocol: u32| (4, 0x0000_ff00, protocol << 8);
     let to = |address: Ipv4Addr, prefix: u32| (16, u32::MAX << (32 - prefix), address.to_bits());
-    let is_small = 0xffff & !(SMALL - 1);
+    // The words of TCP's header, by their bytes in the packet. The third has its length in 32-bit words, and the flags.
+    let empty = |header: i32, words: u32| (header + 12, 0xf000_0000 | FIN, words << 28);
 
     let rule = |protocol, words: &[_], lane| Rule { protocol, words: words.to_vec(), lane };
     let tcp = number(Lane::Tcp);
-    let mut rules = vec![
-        rule(IPV4, &[ipv4(TCP), (0, is_small, 0)], 0),
-        rule(IPV4, &[ipv4(TCP)], tcp),
-        rule(IPV6, &[ipv6(TCP), (4, is_small << 16, 0)], 0),
-        rule(IPV6, &[ipv6(TCP)], tcp),
-    ];
+    let mut rules = Vec::new();
+    // A segment is empty if its packet ends with the header, which has 5 to 15 words.
+    for words in 5..=15 {
+        rules.push(rule(IPV4, &[ipv4(TCP), (0, 0x0f00_ffff, 5 << 24 | (20 + 4 * words)), empty(20, words)], 0));
+        rules.push(rule(IPV6, &[ipv6(TCP), (4, 0xffff_0000, (4 * words) << 16), empty(40, words)], 0));
+    }
+    rules.extend([rule(IPV4, &[ipv4(TCP)], tcp), rule(IPV6, &[ipv6(TCP)], tcp)]);
     if lanes.contains(&Lane::Datagrams) {
         let datagrams = number(Lane::Datagrams);
         rules.extend([
@@ -260,6 +258,8 @@ mod tests {
         const OF_GUEST: [u8; 4] = [10, 79, 0, 1];
         let udp = [0; 8];
         let (in_tcp, in_datagrams) = (Some(Lane::Tcp), Some(Lane::Datagrams));
+        let mut fin = tcp(12);
+        fin[13] = 0x11;
         let packets = [
             ("an acknowledgement", ipv4(TCP, &tcp(12), 0, SERVER), None),
             ("one that reports three holes", ipv4(TCP, &tcp(40), 0, SERVER), None),
@@ -267,7 +267,10 @@ mod tests {
             ("a reset", ipv4(TCP, &tcp(0), 0, OF_GUEST), None),
             ("an acknowledgement over IPv6", ipv6(TCP, &tcp(40), 0), None),
             ("a segment", ipv4(TCP, &tcp(12), 1448, SERVER), in_tcp),
-            ("the smallest of a scenario", ipv4(TCP, &tcp(12), 76, SERVER), in_tcp),
+            ("one byte", ipv4(TCP, &tcp(12), 1, SERVER), in_tcp),
+            ("one byte over IPv6", ipv6(TCP, &tcp(40), 1), in_tcp),
+            ("the end of the data", ipv4(TCP, &fin, 0, SERVER), in_tcp),
+            ("the end of the data over IPv6", ipv6(TCP, &fin, 0), in_tcp),
             ("two segments", ipv4(TCP, &tcp(12), 2896, SERVER), in_tcp),
             ("a segment over IPv6", ipv6(TCP, &tcp(12), 1428), in_tcp),
             ("a flow's datagram", ipv4(UDP, &udp, 1472, SERVER), None),
@@ -287,9 +290,6 @@ mod tests {
             }
             let waker = ipv4(UDP, &udp, 0, NOBODY.octets());
             assert!(is_waker(&waker) && by_rules(&rules, &waker) == 0);
-            // Less than 128 bytes wait in no bucket, and count.
-            let small = ipv4(TCP, &tcp(12), 10, SERVER);
-            assert_eq!((station.lane(&small), by_rules(&rules, &small)), (in_tcp, 0));
         }
         assert_eq!(Station::new(false, true, 2).lane(&packets[5].1), None, "the queue is in the device");
     }

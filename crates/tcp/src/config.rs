@@ -1,7 +1,8 @@
 //! The switches of a TCP stack, and the two sets of defaults.
 
+use crate::pacing::quantum_segments;
 use lasthop_laws::SlowStart;
-use lasthop_units::{Bytes, Span};
+use lasthop_units::{Bytes, Rate, Span};
 use std::fmt;
 
 /// How one end of a connection behaves. SACK, timestamps and window scaling are used if both ends have them; the
@@ -131,8 +132,8 @@ pub struct DelayedAck {
 pub struct Tsq {
     /// The greatest number of bytes in the host's queue at any rate (Linux: `tcp_limit_output_bytes`).
     pub limit: Bytes,
-    /// Below `limit`: what the pacing rate sends in 2^-shift seconds, but at least two segments. Linux: 10 (1 ms), with
-    /// some Wi-Fi drivers 3 to 8. `None`: `limit` alone.
+    /// Below `limit`: what the pacing rate sends in 2^-shift seconds, but at least two packets of the size that TCP makes
+    /// for this rate, of two segments or more. Linux: 10 (1 ms), with some Wi-Fi drivers 3 to 8. `None`: `limit` alone.
     pub pacing_shift: Option<u8>,
 }
 
@@ -325,6 +326,21 @@ impl DelayedAck {
 impl Tsq {
     /// Linux today: at most 4 MiB, and 1 ms at the pacing rate.
     pub const LINUX: Self = Self { limit: Bytes::from_kib(4096), pacing_shift: Some(10) };
+
+    /// Linux's tcp_small_queue_check(): a sender with more than this in its host's queue sends no more.
+    ///
+    /// ```text
+    /// min(limit, max(rate 2^-shift, 2 packet)),  packet: what tcp_tso_autosize() makes of the rate (pacing.rs)
+    /// ```
+    ///
+    /// A packet has what the rate sends in 2^-shift seconds, too, at most 64 KiB. So a queue holds twice that time.
+    /// `rate`: the pacing rate; `None` before the first round trip. `payload_bytes`: of a full segment.
+    pub fn permitted(self, rate: Option<Rate>, payload_bytes: u32, cwnd_segments: u32, min_rtt: Option<Span>) -> Bytes {
+        let (Some(shift), Some(rate)) = (self.pacing_shift, rate) else { return self.limit };
+        let packet = quantum_segments(rate, payload_bytes, cwnd_segments, min_rtt, Some(shift));
+        let by_rate = (rate.as_bps() / 8) >> shift;
+        Bytes::new(by_rate.max(2 * packet * u64::from(payload_bytes))).min(self.limit)
+    }
 }
 
 #[cfg(test)]

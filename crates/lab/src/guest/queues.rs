@@ -7,10 +7,10 @@ use crate::WATCH_EVERY;
 use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
 use crate::small_queues::Station;
-use crate::tcp_switches::SocketOptions;
+use crate::tcp_switches::{Pace, SocketOptions};
 use crate::traffic::LOOK_EVERY;
 use crate::tun::MTU;
-use lasthop_units::Bytes;
+use lasthop_units::{Bytes, Span};
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP, IPPROTO_UDP};
@@ -48,8 +48,7 @@ pub(crate) fn tell(ends: &[End<'_>], stop: &AtomicBool) -> Result<()> {
     }
     while !stop.load(Ordering::Relaxed) {
         for (end, kernel) in &mut asked {
-            let (tcp, datagrams) =
-                kernel.permitted(end.sockets, end.station.least()).doing("cannot ask for the sockets of a guest")?;
+            let (tcp, datagrams) = kernel.permitted(end).doing("cannot ask for the sockets of a guest")?;
             end.station.permit_guest(tcp, datagrams);
         }
         let wait = if ends.is_empty() { WATCH_EVERY } else { Duration::from_nanos(LOOK_EVERY.as_nanos()) };
@@ -72,11 +71,11 @@ impl SockDiag {
         Ok(Self { socket, buffer: Vec::with_capacity(64 << 10) })
     }
 
-    /// What all senders of the namespace may have queued, of TCP and of UDP. `least`: what each of TCP may have.
-    fn permitted(&mut self, options: SocketOptions, least: Bytes) -> io::Result<(Bytes, Bytes)> {
+    /// What all senders of the namespace may have queued, of TCP and of UDP.
+    fn permitted(&mut self, end: &End<'_>) -> io::Result<(Bytes, Bytes)> {
         let (mut tcp, mut datagrams) = (Bytes::ZERO, Bytes::ZERO);
         for (family, id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-            self.dump(family, IPPROTO_TCP, id.clone(), |socket| tcp += of_tcp(socket, options, least))?;
+            self.dump(family, IPPROTO_TCP, id.clone(), |socket| tcp += of_tcp(socket, end))?;
             self.dump(family, IPPROTO_UDP, id, |socket| datagrams += of_udp(socket))?;
         }
         Ok((tcp, datagrams))
@@ -121,13 +120,19 @@ impl SockDiag {
     }
 }
 
-/// Nothing for a connection that has nothing to send.
-fn of_tcp(socket: &InetResponse, options: SocketOptions, least: Bytes) -> Bytes {
+/// Of a connection, nothing for one that has nothing to send.
+fn of_tcp(socket: &InetResponse, end: &End<'_>) -> Bytes {
     let info = socket.nlas.iter().find_map(|nla| match nla {
         Nla::TcpInfo(info) if info.unacked > 0 || info.notsent_bytes > 0 => Some(info),
         _ => None,
     });
-    info.map_or(Bytes::ZERO, |info| options.small_queue(Bytes::new(info.pacing_rate)).max(least))
+    let pace = info.map(|info| Pace {
+        rate: Bytes::new(info.pacing_rate),
+        mss_bytes: info.snd_mss,
+        cwnd_segments: info.snd_cwnd,
+        min_rtt: (info.min_rtt < u32::MAX).then(|| Span::from_micros(info.min_rtt.into())),
+    });
+    pace.map_or(Bytes::ZERO, |pace| end.station.in_model(end.sockets.small_queue(pace)))
 }
 
 /// Nothing for a socket with no more than a packet below it, and for the laboratory's own.

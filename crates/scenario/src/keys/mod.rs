@@ -16,8 +16,9 @@ use crate::trace::{FASTEST_MBPS, check_rate_mbps};
 use crate::traffic::Ladder;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
-    Of, Presence, Preset, Problem, Section, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer,
-    integers, key, keys, kib, mbps, milliseconds, name, node, number, probability, range, seconds, text, words,
+    OTHERWISE, Of, Presence, Preset, Problem, Section, Takes, When, above, by_word, bytes, choice, derived, ends, flag,
+    integer, integers, key, keys, kib, mbps, milliseconds, name, node, number, probability, range, seconds, text,
+    words,
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
@@ -382,8 +383,8 @@ keys! {
         rack_tlp: bool = flag(), by_era(false, true);
         /// Spread segments over the round trip.
         pacing: bool = flag(), false;
-        /// TCP small queues: how much may wait in the host's own queue: what the window allows, `tsq_limit_kib`, or up to that what
-        /// the connection sends in a moment.
+        /// TCP small queues: how much may wait in the host's own queue: what the window allows, `tsq_limit_kib`, or up to that two
+        /// packets of what the connection sends in a moment.
         tsq: SmallQueues = choice(SmallQueues::WORDS), by_era("off", "rate");
         /// *tsq* Never more than this, in KiB.
         tsq_limit_kib: Bytes = kib(1, 1_048_576), 4_096, when is("tsq", ["limit", "rate"]);
@@ -418,8 +419,10 @@ keys! {
         send_buffer_overhead_bytes: Bytes = bytes(0, 65_536), by_era(441, 36);
         /// A writer that has filled the send buffer goes on when a third of it is free, as in Linux; else as soon as there is room.
         write_hysteresis: bool = flag(), true;
-        /// How slow start ends, other than by a loss: not at all, by Linux's HyStart, or by RFC 9406.
-        slow_start: SlowStart = choice(&SLOW_STARTS), "hystart";
+        /// How slow start ends, other than by a loss: not at all, by Linux's HyStart, or by RFC 9406. In Linux only CUBIC has
+        /// HyStart.
+        slow_start: SlowStart = choice(&SLOW_STARTS),
+            by_word(key!(HostKeys, congestion_control), [("cubic", "hystart"), (OTHERWISE, "standard")]);
         /// Reduce a window that has not been used for longer than a retransmission timeout (RFC 5681 §4.1).
         slow_start_after_idle: bool = flag(), true;
         /// Hear what clients say of their last links, and answer that it is heard: only where `congestion_control = "lastlink"`.

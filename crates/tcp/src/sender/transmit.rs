@@ -327,11 +327,10 @@ impl Sender {
         if self.board.is_empty() {
             return false;
         }
-        let by_rate = match (tsq.pacing_shift, self.pacing_rate(now).as_bps()) {
-            (None, _) | (_, 0) => u64::MAX, // no RTT sample
-            (Some(shift), rate) => (rate / 8) >> shift,
-        };
-        self.host_queue_bytes > by_rate.min(tsq.limit.get()).max(2 * u64::from(self.payload_bytes))
+        // Without an RTT sample there is no rate.
+        let rate = Some(self.pacing_rate(now)).filter(|rate| *rate > Rate::ZERO);
+        let permitted = tsq.permitted(rate, self.payload_bytes, self.window.cwnd_segments, self.min_rtt.get());
+        self.host_queue_bytes > permitted.get()
     }
 
     /// A packet was handed to the host.

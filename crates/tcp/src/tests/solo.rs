@@ -649,15 +649,15 @@ fn a_lower_bound_does_not_hold_in_timeout_recovery() {
 
 // Small queues.
 
-/// 2^-10 s at the pacing rate of 1.2 x 10 segments in 100 ms is 0.1 segments. So the minimum of two holds, and one more
-/// exceeds it. With an empty flight nothing waits.
+/// 2^-10 s at the pacing rate of 2 x 10 segments in 100 ms is 0.2 segments. So the minimum of two packets holds, of two
+/// segments each (tcp_min_tso_segs), and a segment more exceeds it. With an empty flight nothing waits.
 #[test]
-fn small_queues_allow_two_segments_whatever_the_rate() {
+fn small_queues_allow_two_packets_of_two_segments_whatever_the_rate() {
     let config = Config { tsq: Some(Tsq::LINUX), ..stack() };
     let mut solo = Solo::new(&config, 100);
-    assert_eq!(solo.info().unacked_segments, 2); // 2 x 1040 bytes are more than 2 x 1000
+    assert_eq!(solo.info().unacked_segments, 4); // 4 x 1040 bytes are more than 4 x 1000
     solo.end.on_departed(at(1), Bytes::new(1040));
-    assert_eq!(solo.poll(1), [2]);
+    assert_eq!(solo.poll(1), [4]);
 }
 
 /// tcp_write_xmit() ends in tcp_cwnd_validate() also where small queues end it: six segments of 1040 bytes are more than

@@ -386,16 +386,16 @@ fn no_pace_is_below_the_least_however_long_the_round_trip() {
     assert_eq!(info(&pair).pacing_rate, LEAST_PACING_RATE);
 }
 
-/// 2^-3 s of 0.4 Mb/s are 6250 bytes: six packets of 1040, and one that exceeds it. The law's own rate would allow all
-/// ten.
+/// 2^-3 s of 0.4 Mb/s are 6250 bytes, so a packet has six segments and the queue two packets: eleven segments of 1040 bytes,
+/// and one that exceeds 12,000. The law's own rate would allow all forty.
 #[test]
 fn small_queues_go_by_the_limit_of_the_pacing_rate() {
     let tsq = Some(Tsq { pacing_shift: Some(3), ..Tsq::LINUX });
     let taken = |bound: Bound| {
-        let mut pair = established(&Config { tsq, ..plain() }, 100);
+        let mut pair = established(&Config { tsq, initial_window_segments: 40, ..plain() }, 100);
         pair.ends[CLIENT].set_bound(bound.leased(pair.now, Span::from_secs(10)));
         std::iter::from_fn(|| pair.ends[CLIENT].poll_transmit(pair.now)).count()
     };
-    assert_eq!(taken(Bound::default()), 10);
-    assert_eq!(taken(slow_pace()), 7);
+    assert_eq!(taken(Bound::default()), 40);
+    assert_eq!(taken(slow_pace()), 12);
 }
