@@ -217,8 +217,10 @@ impl State {
     /// while, so a packet may be waiting for the last few bytes.
     pub(crate) fn missing(self, stalled: bool) -> Option<u64> {
         let room = self.permitted.saturating_sub(self.queued);
-        // So the valve opens four times, at most, in the time in which the sender's rate takes what is permitted.
-        let worth_it = if stalled { 1 } else { self.packet.max(self.permitted / 4) };
+        // So the valve opens four times, at most, in the time in which the sender's rate takes what is permitted, and never
+        // stays shut before an empty queue.
+        let at_most = self.permitted.saturating_sub(self.packet) + 1;
+        let worth_it = if stalled { 1 } else { self.packet.max(self.permitted / 4).min(at_most) };
         let too_few = room >= self.packet && room >= self.left + worth_it;
         // A bucket that holds less than a packet would drop it.
         let tokens = room.max(self.packet);
@@ -258,6 +260,7 @@ mod tests {
         // Whatever is left in the bucket: with nothing queued the valve opens.
         for left in 0..PACKET {
             assert!(state(2 * PACKET, 0, left).missing(false).is_some(), "{left}");
+            assert!(state(PACKET + PACKET / 2, 0, left).missing(false).is_some(), "{left}");
         }
         // Bytes that were counted otherwise than by the bucket, which has less than the packet before it.
         assert_eq!(state(2 * PACKET, 0, PACKET + 70).missing(false), None);
