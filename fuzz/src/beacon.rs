@@ -2,6 +2,7 @@
 //! table, the cadence, and the policy that acts on what peers say. A run is a list of what happens, and what must hold after each.
 
 use arbitrary::Arbitrary;
+use lasthop_connection::TcpState;
 use lasthop_laws::bound::LEAST_PACING_RATE;
 use lasthop_peers::beacon::{Beacon, GroupKey, INTERVAL, LONGEST_BYTES, PLAIN_BYTES, Receiver};
 use lasthop_peers::cadence::{Cadence, LONGEST};
@@ -119,14 +120,17 @@ impl Host {
         assert!(peers.peers().iter().all(|peer| now.saturating_since(peer.heard_at) < LONGEST_AGE_OUT));
         let sample = FlowSample {
             id: FlowId(1),
-            srtt: Some(Span::from_millis(u64::from(srtt_ms).max(1))),
-            min_rtt: Some(Span::from_millis(1)),
-            cwnd_segments: 100,
-            acked: Bytes::new(now.as_nanos()),
-            in_flight_segments: 100,
-            unsent: Bytes::new(u64::from(srtt_ms % 2)),
-            newest_rtt: Some(Span::from_millis(u64::from(srtt_ms / 2))),
-            mss_bytes: 1448,
+            tcp: TcpState {
+                srtt: Some(Span::from_millis(u64::from(srtt_ms).max(1))),
+                min_rtt: Some(Span::from_millis(1)),
+                cwnd_segments: 100,
+                acked: Bytes::new(now.as_nanos()),
+                in_flight_segments: 100,
+                unsent: Bytes::new(u64::from(srtt_ms % 2)),
+                newest_rtt: Some(Span::from_millis(u64::from(srtt_ms / 2))),
+                mss_bytes: 1448,
+                ..TcpState::default()
+            },
             controllable: true,
             ..FlowSample::default()
         };

@@ -5,7 +5,8 @@ use crate::agent::Agent;
 use crate::config::Config;
 use crate::error::Result;
 use crate::link::interface::Interface;
-use crate::tcp::host_tcp::{CongestionState, HostTcp, Loaded, SocketSample, StateChange};
+use crate::tcp::host_tcp::{HostTcp, Loaded, SocketSample, StateChange};
+use lasthop_connection::{CongestionState, TcpState};
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{PeerId, Report};
 use lasthop_status::Mode;
@@ -43,32 +44,29 @@ impl Scripted {
         let local = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 10_000 + (cookie % 50_000) as u16));
         SocketSample {
             cookie,
+            tcp: TcpState {
+                cwnd_segments: 100,
+                srtt: Some(srtt),
+                min_rtt: Some(Span::from_millis(20)),
+                newest_rtt: Some(srtt),
+                in_flight_segments: if sends { 60 } else { 0 },
+                unsent: Bytes::new(if sends { 100_000 } else { 0 }),
+                sent_segments: age * 60,
+                mss_bytes: 1448,
+                acked: Bytes::new(if sends { age * 80_000 } else { 500 }),
+                received: Bytes::new(age * 100),
+                ..TcpState::default()
+            },
             local,
             remote: SocketAddr::from((Ipv4Addr::new(198, 51, 100, (cookie % 200) as u8), 443)),
             interface_index: 1,
             congestion_control: "lasthop".into(),
             controlled: true,
             left: None,
-            cwnd_segments: 100,
-            ssthresh_segments: None,
-            srtt: Some(srtt),
-            min_rtt: Some(Span::from_millis(20)),
-            newest_rtt: Some(srtt),
-            state: CongestionState::Open,
-            in_flight_segments: if sends { 60 } else { 0 },
-            unsent: Bytes::new(if sends { 100_000 } else { 0 }),
-            retransmits: 0,
             retransmitted: Bytes::ZERO,
-            sent_segments: age * 60,
-            timeouts: None,
             delivery_rate: None,
-            pacing_rate: None,
-            mss: Bytes::new(1448),
-            acked: Bytes::new(if sends { age * 80_000 } else { 500 }),
-            received: Bytes::new(age * 100),
             received_segments: age,
             out_of_order_segments: 0,
-            receive_rtt: None,
             idle: Span::ZERO,
             bound: None,
             bound_until: None,

@@ -54,12 +54,12 @@ fn bounded_upload(policy: PolicyName) -> BoundedUpload {
 }
 
 fn bounded(sample: &SocketSample) -> bool {
-    sample.congestion_control.starts_with("lasthop") && sample.cwnd_segments <= BOUND_SEGMENTS
+    sample.congestion_control.starts_with("lasthop") && sample.tcp.cwnd_segments <= BOUND_SEGMENTS
 }
 
 /// Neither the window nor the pacing rate is limited any more.
 fn let_go(sample: &SocketSample) -> bool {
-    sample.cwnd_segments > BOUND_SEGMENTS && sample.pacing_rate > Some(Rate::from_mbps(20.0))
+    sample.tcp.cwnd_segments > BOUND_SEGMENTS && sample.tcp.pacing_rate > Some(Rate::from_mbps(20.0))
 }
 
 /// Whether it is the same connection, and alive: bytes are acknowledged that were not when it was asked before.
@@ -127,7 +127,9 @@ fn the_pacing_rate_of_a_killed_agents_connection_is_the_kernels_again() {
     let connection = upload(&a, "10.77.0.2:5001");
     let policy = format!("[policy]\npolicy = \"fixed\"\nbound_segments = {BOUND_SEGMENTS}\nbound_pacing_mbps = 2.0\n");
     let mut agent = AgentProcess::start(&a, Mode::Control, &policy);
-    wait_until_uploads(&a, "the pacing rate to be limited", |sample| sample.pacing_rate == Some(Rate::from_mbps(2.0)));
+    wait_until_uploads(&a, "the pacing rate to be limited", |sample| {
+        sample.tcp.pacing_rate == Some(Rate::from_mbps(2.0))
+    });
     let tick = agent.wait_for_tick("its limits", |tick| tick.flows.iter().any(|flow| flow.bound.is_some()));
     let limits = Bound { max_pacing_rate: Rate::from_mbps(2.0), ..Bound::at_most(BOUND_SEGMENTS) };
     assert_eq!(tick.flows[0].bound, Some(limits));
@@ -136,7 +138,7 @@ fn the_pacing_rate_of_a_killed_agents_connection_is_the_kernels_again() {
     goes_on(&agent, &connection);
     agent.signal(Signal::SIGKILL);
     agent.process.wait().expect("it is dead");
-    wait_until_uploads(&a, "the limit to lapse", |sample| sample.pacing_rate > Some(Rate::from_mbps(20.0)));
+    wait_until_uploads(&a, "the limit to lapse", |sample| sample.tcp.pacing_rate > Some(Rate::from_mbps(20.0)));
     assert!(connection.take_error().expect("it is open").is_none());
 }
 

@@ -124,7 +124,7 @@ fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connectio
         let nag = listens.then(|| Nag::start_in(&b, 1, &Label::Gateway([10, 77, 0, 254].into())));
         roaming.wait_for_tick("control", |tick| tick.flows[0].enabled);
         drop(nag);
-        tcp.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(if listens { 100 } else { 120 }));
+        tcp.lock().expect("no panic").samples[0].tcp.srtt = Some(Span::from_millis(if listens { 100 } else { 120 }));
         roaming.wait_for_tick("a peer, and a share", |tick| tick.terminals == 2 && tick.flows[0].bound.is_some());
         staying.wait_for_tick("the peer", peers(1));
 

@@ -24,7 +24,7 @@ fn start(host: &Host, mode: Mode) -> AgentProcess {
 }
 
 fn bounded(sample: &SocketSample) -> bool {
-    sample.congestion_control.starts_with("lasthop") && sample.cwnd_segments <= BOUND_SEGMENTS / 2
+    sample.congestion_control.starts_with("lasthop") && sample.tcp.cwnd_segments <= BOUND_SEGMENTS / 2
 }
 
 fn two_hosts_with_ipv6() -> (Host, Host) {
@@ -58,7 +58,7 @@ fn bounds_hold_over_both_address_families_and_lapse_after_kill_9() {
     });
     let ends_ns = flows.flatten().filter_map(|flow| flow.bound_until_ns).max().expect("bounds with a lease");
     assert!(ends_ns <= dead_ns + 1_500_000_000, "{ends_ns} and {dead_ns}");
-    wait_until_uploads(&a, "the bounds to lapse", |sample| sample.cwnd_segments > BOUND_SEGMENTS);
+    wait_until_uploads(&a, "the bounds to lapse", |sample| sample.tcp.cwnd_segments > BOUND_SEGMENTS);
     let lapsed_ns = monotonic_ns();
     eprintln!("the bounds lapsed {} ms after kill -9", (lapsed_ns - dead_ns) / 1_000_000);
     assert!(lapsed_ns >= ends_ns, "the bounds lapsed {} ns before their lease", ends_ns - lapsed_ns);

@@ -5,7 +5,8 @@ mod common;
 
 use common::{Running, fake, sample, wait_for};
 use lasthop_agent::Mode;
-use lasthop_agent::host_tcp::{CongestionState, Left, SocketSample, StateChange};
+use lasthop_agent::host_tcp::{Left, SocketSample, StateChange};
+use lasthop_connection::{CongestionState, TcpState};
 use lasthop_laws::bound::Bound;
 use lasthop_status::record::Event;
 use lasthop_units::{Span, Time};
@@ -81,10 +82,10 @@ fn the_formula_enables_cuts_and_shares() {
     let agent = Running::start(config("lo", "formula"), fake.clone());
     let tick = agent.wait_for_tick("a tick", |_| true);
     assert_eq!((tick.flows[0].bound, tick.flows[0].enabled), (None, false));
-    fake.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(700));
+    fake.lock().expect("no panic").samples[0].tcp.srtt = Some(Span::from_millis(700));
     let tick = agent.wait_for_tick("the cut", |tick| tick.flows[0].enabled);
     assert_eq!(tick.flows[0].bound, Some(Bound::at_most(1)));
-    fake.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(120));
+    fake.lock().expect("no panic").samples[0].tcp.srtt = Some(Span::from_millis(120));
     // 19e6 · 0.12 / 12000 = 190
     let tick = agent.wait_for_tick("the share", |tick| tick.flows[0].bound != Some(Bound::at_most(1)));
     assert_eq!(tick.flows[0].bound, Some(Bound::at_most(190)));
@@ -119,7 +120,7 @@ fn a_connection_stays_under_control_when_its_rtt_falls() {
     let tick = agent.wait_for_tick("the cut", |_| true);
     assert_eq!((tick.flows.len(), tick.flows[0].bound), (1, Some(Bound::at_most(1))));
     for sample in &mut fake.lock().expect("no panic").samples {
-        sample.srtt = Some(Span::from_millis(120));
+        sample.tcp.srtt = Some(Span::from_millis(120));
     }
     // 19e6 · 0.12 / 12000 = 190
     let tick = agent.wait_for_tick("the share", |tick| tick.flows[0].bound != Some(Bound::at_most(1)));
@@ -177,11 +178,11 @@ fn a_connection_that_takes_another_control_loses_its_bound() {
 fn without_room_for_all_the_connections_that_are_idle_for_longest_have_no_bound_of_their_own() {
     let idle = |cookie, seconds| SocketSample {
         idle: Span::from_secs(seconds),
-        in_flight_segments: 0,
+        tcp: TcpState { in_flight_segments: 0, ..sample(cookie, 100, 100).tcp },
         ..sample(cookie, 100, 100)
     };
     // The first one sends, and waits for an ACK.
-    let waits = SocketSample { idle: Span::from_secs(29), srtt: Some(Span::from_secs(29)), ..sample(1, 100, 100) };
+    let waits = SocketSample { idle: Span::from_secs(29), ..sample(1, 29_000, 100) };
     let fake = fake(vec![waits, idle(2, 20), idle(3, 4), idle(4, 28)]);
     (fake.lock().expect("no panic").room, fake.lock().expect("no panic").asleep) = (Some(2), 70_000);
     let agent = Running::start(config("lo", "fixed"), fake.clone());

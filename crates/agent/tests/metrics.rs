@@ -194,7 +194,7 @@ fn the_page_follows_openmetrics_and_says_what_the_status_says() {
     // A connection begins to count when it is seen, whatever it carried before.
     let before = parse(&scrape(address))["lasthop_acked_bytes_total"];
     let mut old = sample(9, 100, 100);
-    old.acked = lasthop_units::Bytes::new(1 << 40);
+    old.tcp.acked = lasthop_units::Bytes::new(1 << 40);
     fake.lock().expect("no panic").samples.push(old);
     wait_for("the third connection", || {
         let later = parse(&scrape(address));
@@ -233,7 +233,7 @@ fn what_a_sleeper_carries_at_its_waking_counts() {
     let asleep = connections("busy", 0.0);
     {
         let mut fake = fake.lock().expect("no panic");
-        idle.acked += lasthop_units::Bytes::new(1_000_000);
+        idle.tcp.acked += lasthop_units::Bytes::new(1_000_000);
         idle.idle = lasthop_units::Span::ZERO;
         (fake.samples, fake.asleep) = (vec![idle], 0);
     }

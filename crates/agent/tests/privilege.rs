@@ -38,7 +38,7 @@ fn with_four_capabilities_it_takes_sockets_over_bounds_both_ways_and_follows_a_r
         (has(&status, "CapPrm:\t000000c000003000") && has(&status, "NoNewPrivs:\t1")).then_some(())
     });
     let bounded = |sample: &lasthop_kernel::SocketSample| {
-        sample.congestion_control.starts_with("lasthop") && sample.cwnd_segments <= 16
+        sample.congestion_control.starts_with("lasthop") && sample.tcp.cwnd_segments <= 16
     };
     wait_until_uploads(&a, "the open window to be bounded", bounded);
     let _download = upload(&b, "10.77.0.1:5001");

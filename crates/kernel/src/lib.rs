@@ -41,5 +41,5 @@ pub use error::Error;
 pub use kernel::{Adopted, Cookie, Counters, Kernel, Observed, Options, Released};
 pub use mode::Mode;
 pub use probe::{Feature, Outcome, Support, probe, room_for_agents, sees_cgroups, tells_cgroups};
-pub use sample::{CongestionState, Left, SocketSample, StateChange};
-pub use tcp_info::tcp_info;
+pub use sample::{Left, SocketSample, StateChange};
+pub use tcp_info::{tcp_info, tcp_state};

@@ -1,30 +1,14 @@
 //! The kernel's data on its sockets.
 
 use crate::layout::{self, Change, Endpoints, Name, Record};
-use lasthop_laws::Bound;
+use lasthop_connection::{CongestionState, TcpState};
+use lasthop_laws::{Bound, finite_ssthresh};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 const AF_INET: u16 = 2;
-/// include/net/tcp.h: `TCP_INFINITE_SSTHRESH`.
-const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 pub(crate) const UNKNOWN: u32 = u32::MAX;
-
-/// The kernel's states of congestion control (`TCP_CA_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CongestionState {
-    /// Nothing suspicious.
-    Open,
-    /// Out-of-order delivery: duplicate or selective acknowledgements, no loss concluded.
-    Disorder,
-    /// Window being reduced without a loss: ECN, a full local queue, or a probe that found a loss.
-    Cwr,
-    /// Window being reduced and lost segments being retransmitted.
-    Recovery,
-    /// Recovering from a retransmission timeout.
-    Loss,
-}
 
 /// Why a socket of the managed interface is not controlled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,47 +73,16 @@ pub struct SocketSample {
     pub controlled: bool,
     /// Why it does not; `None`: it does, or the mode controls nothing.
     pub left: Option<Left>,
-    /// The congestion window.
-    pub cwnd_segments: u32,
-    /// The slow start threshold; none before the first loss or HyStart.
-    pub ssthresh_segments: Option<u32>,
-    /// The smoothed round-trip time.
-    pub srtt: Option<Span>,
-    /// The smallest round-trip time of the kernel's window (5 minutes by default).
-    pub min_rtt: Option<Span>,
-    /// The round-trip time of the newest acknowledged segment, without the receiver's wait for a second one.
-    pub newest_rtt: Option<Span>,
-    /// The state of its congestion control.
-    pub state: CongestionState,
-    /// Segments sent and neither acknowledged, nor SACKed, nor thought lost.
-    pub in_flight_segments: u32,
-    /// Data that the application has written and TCP has not sent yet.
-    pub unsent: Bytes,
-    /// Segments retransmitted so far.
-    pub retransmits: u64,
+    /// Its state.
+    pub tcp: TcpState,
     /// Data retransmitted so far.
     pub retransmitted: Bytes,
-    /// Segments with data sent so far, retransmissions among them.
-    pub sent_segments: u64,
-    /// Retransmission timeouts so far; `None` if the kernel does not count them (before 6.7).
-    pub timeouts: Option<u64>,
     /// The kernel's latest estimate of the delivery rate.
     pub delivery_rate: Option<Rate>,
-    /// The kernel's pacing rate, or its value if pacing were on, in bit/s of payload; `None` before the first RTT
-    /// sample.
-    pub pacing_rate: Option<Rate>,
-    /// The largest segment sent, without headers.
-    pub mss: Bytes,
-    /// Data acknowledged so far.
-    pub acked: Bytes,
-    /// Data received in order so far.
-    pub received: Bytes,
     /// Segments with data received so far.
     pub received_segments: u64,
     /// Of those, out-of-order ones.
     pub out_of_order_segments: u64,
-    /// The receiver's estimate of the RTT: from an acknowledgement to the data that it permits.
-    pub receive_rtt: Option<Span>,
     /// Time since the latest segment in either direction; at most 71 minutes.
     pub idle: Span,
     /// The bound in force at this moment.
@@ -155,19 +108,6 @@ pub struct StateChange {
     pub cwnd_segments: u32,
     /// The slow start threshold before the change; none if it was never set.
     pub ssthresh_segments: Option<u32>,
-}
-
-impl CongestionState {
-    pub(crate) fn from_kernel(state: u8) -> Self {
-        match state {
-            0 => Self::Open,
-            1 => Self::Disorder,
-            2 => Self::Cwr,
-            3 => Self::Recovery,
-            // The kernel has had five states since 2.4.
-            _ => Self::Loss,
-        }
-    }
 }
 
 /// Reads the records of an iterator.
@@ -199,10 +139,10 @@ pub(crate) fn state_change(bytes: &[u8]) -> Option<StateChange> {
     Some(StateChange {
         at: Time::from_nanos(change.at_ns),
         cookie: change.cookie,
-        from: CongestionState::from_kernel(change.from),
-        to: CongestionState::from_kernel(change.to),
+        from: CongestionState::from_linux(change.from),
+        to: CongestionState::from_linux(change.to),
         cwnd_segments: change.cwnd_segments,
-        ssthresh_segments: ssthresh(change.ssthresh_segments),
+        ssthresh_segments: finite_ssthresh(change.ssthresh_segments),
     })
 }
 
@@ -224,27 +164,29 @@ fn sample(record: Record, congestion_control: Arc<str>) -> SocketSample {
         congestion_control,
         controlled: record.controlled != 0,
         left: Left::from_kernel(record.left),
-        cwnd_segments: record.cwnd_segments,
-        ssthresh_segments: ssthresh(record.ssthresh_segments),
-        srtt: (record.srtt_us != 0).then(|| Span::from_micros(record.srtt_us.into())),
-        newest_rtt: (record.newest_rtt_us != 0).then(|| Span::from_micros(record.newest_rtt_us.into())),
-        min_rtt: (record.min_rtt_us != UNKNOWN).then(|| Span::from_micros(record.min_rtt_us.into())),
-        state: CongestionState::from_kernel(record.ca_state),
-        in_flight_segments: record.in_flight_segments,
-        unsent: Bytes::new(record.unsent_bytes.into()),
-        retransmits: record.total_retrans.into(),
+        tcp: TcpState {
+            state: CongestionState::from_linux(record.ca_state),
+            cwnd_segments: record.cwnd_segments,
+            ssthresh_segments: finite_ssthresh(record.ssthresh_segments),
+            srtt: span(record.srtt_us),
+            min_rtt: span(record.min_rtt_us),
+            newest_rtt: span(record.newest_rtt_us),
+            receive_rtt: span(record.receive_rtt_us),
+            in_flight_segments: record.in_flight_segments,
+            mss_bytes: record.mss_bytes,
+            unsent: Bytes::new(record.unsent_bytes.into()),
+            acked: Bytes::new(record.bytes_acked),
+            received: Bytes::new(record.bytes_received),
+            sent_segments: record.segments_sent.into(),
+            retransmits: record.total_retrans.into(),
+            timeouts: (record.timeouts != UNKNOWN).then(|| record.timeouts.into()),
+            pacing_rate: pacing_rate(record.pacing_rate),
+        },
         retransmitted: Bytes::new(record.bytes_retrans),
-        timeouts: (record.timeouts != UNKNOWN).then(|| record.timeouts.into()),
         delivery_rate: delivery_rate(&record),
-        pacing_rate: record.pacing_rate.checked_mul(8).map(Rate::from_bps),
-        mss: Bytes::new(record.mss_bytes.into()),
-        acked: Bytes::new(record.bytes_acked),
-        sent_segments: record.segments_sent.into(),
-        received: Bytes::new(record.bytes_received),
         received_segments: record.segments_received.into(),
         out_of_order_segments: record.segments_out_of_order.into(),
         idle: Span::from_micros(record.idle_us.into()),
-        receive_rtt: (record.receive_rtt_us != 0).then(|| Span::from_micros(record.receive_rtt_us.into())),
         bound: bounded.then_some(bound),
         bound_until: bounded.then(|| Time::from_nanos(record.bound_expires_ns)),
         rule: (record.rule != 0).then(|| record.rule.trailing_zeros() as usize),
@@ -261,8 +203,14 @@ impl Endpoints {
     }
 }
 
-pub(crate) fn ssthresh(segments: u32) -> Option<u32> {
-    (segments < INFINITE_SSTHRESH).then_some(segments)
+/// A round trip in the kernel's microseconds; `None` before the first sample.
+pub(crate) fn span(us: u32) -> Option<Span> {
+    (us != 0 && us != UNKNOWN).then(|| Span::from_micros(us.into()))
+}
+
+/// The kernel's bytes a second, which are "no limit" before the first sample of the round trip.
+pub(crate) fn pacing_rate(bytes: u64) -> Option<Rate> {
+    bytes.checked_mul(8).map(Rate::from_bps)
 }
 
 /// net/ipv4/tcp.c `tcp_compute_delivery_rate()`: segments of one MSS over the interval.
@@ -297,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_infinite_threshold_is_none() {
-        assert_eq!(ssthresh(0x7fff_ffff), None);
-        assert_eq!(ssthresh(12), Some(12));
+        assert_eq!(finite_ssthresh(0x7fff_ffff), None);
+        assert_eq!(finite_ssthresh(12), Some(12));
     }
 }

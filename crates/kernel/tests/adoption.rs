@@ -400,7 +400,7 @@ fn a_socket_that_is_used_again_on_loopback_gets_its_own_control_back_as_it_conne
         flow.send(); // RTT samples, which mode Clamp works by
         let sampled = |kernel: &mut lasthop_kernel::Kernel| {
             let samples = kernel.sample().expect("a walk");
-            samples.iter().any(|sample| sample.controlled && sample.cwnd_segments <= 4)
+            samples.iter().any(|sample| sample.controlled && sample.tcp.cwnd_segments <= 4)
         };
         support::eventually("the bound", || sampled(&mut kernel));
         let socket = std::sync::Arc::clone(&flow.sender);

@@ -3,7 +3,8 @@
 
 mod support;
 
-use lasthop_kernel::{CongestionState, Kernel, SocketSample};
+use lasthop_connection::CongestionState;
+use lasthop_kernel::{Kernel, SocketSample};
 use lasthop_units::{Span, Time};
 use std::time::{Duration, Instant};
 use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, throughout};
@@ -18,13 +19,13 @@ fn sample(kernel: &mut Kernel, flow: &Flow) -> SocketSample {
 }
 
 fn window(kernel: &mut Kernel, flow: &Flow) -> u32 {
-    sample(kernel, flow).cwnd_segments
+    sample(kernel, flow).tcp.cwnd_segments
 }
 
 /// What an upper bound allows: on entering a reduction one segment beyond those in flight may always go.
 fn most(bound: u32, sample: &SocketSample) -> u32 {
-    match sample.state {
-        CongestionState::Recovery | CongestionState::Cwr => (bound + 1).max(sample.in_flight_segments + 1),
+    match sample.tcp.state {
+        CongestionState::Recovery | CongestionState::Cwr => (bound + 1).max(sample.tcp.in_flight_segments + 1),
         _ => bound,
     }
 }
@@ -41,7 +42,7 @@ fn the_upper_bound_of_a_flow_holds_and_is_lifted() {
     let before = flow.received();
     throughout(Duration::from_millis(300), || {
         let sample = sample(&mut kernel, &flow);
-        assert!(sample.cwnd_segments <= most(12, &sample), "{sample:?}");
+        assert!(sample.tcp.cwnd_segments <= most(12, &sample), "{sample:?}");
     });
     eventually("a bounded flow goes on", || flow.received() > before);
     assert_eq!(sample(&mut kernel, &flow).bound, bound(0, 12));
@@ -65,7 +66,7 @@ fn the_default_bound_holds_for_new_flows_from_their_first_segment() {
     flows.iter_mut().for_each(Flow::send);
     throughout(Duration::from_millis(300), || {
         for sample in kernel.sample().expect("a walk") {
-            assert!(sample.cwnd_segments <= most(4, &sample), "{sample:?}");
+            assert!(sample.tcp.cwnd_segments <= most(4, &sample), "{sample:?}");
         }
     });
     eventually("both go on", || flows.iter().all(|flow| flow.received() > 0));
@@ -96,10 +97,10 @@ fn the_lower_bound_holds_in_recovery() {
     let (mut recovering, mut timed_out) = (0, 0);
     eventually("200 samples in Recovery", || {
         let sample = sample(&mut kernel, &flow);
-        match sample.state {
+        match sample.tcp.state {
             CongestionState::Loss => timed_out += 1,
             state => {
-                assert!((40..=60).contains(&sample.cwnd_segments), "{} in {state:?}", sample.cwnd_segments);
+                assert!((40..=60).contains(&sample.tcp.cwnd_segments), "{} in {state:?}", sample.tcp.cwnd_segments);
                 recovering += u32::from(state == CongestionState::Recovery);
             }
         }
@@ -119,8 +120,8 @@ fn the_upper_bound_holds_in_recovery_and_loses_nothing_for_good() {
     let mut recovering = 0;
     eventually("100 samples in Recovery", || {
         for sample in kernel.sample().expect("a walk") {
-            assert!(sample.cwnd_segments <= most(10, &sample), "{sample:?}");
-            recovering += u32::from(sample.state == CongestionState::Recovery);
+            assert!(sample.tcp.cwnd_segments <= most(10, &sample), "{sample:?}");
+            recovering += u32::from(sample.tcp.state == CongestionState::Recovery);
         }
         recovering >= 100
     });

@@ -7,7 +7,8 @@
 
 mod support;
 
-use lasthop_kernel::{CongestionState, Kernel, Mode};
+use lasthop_connection::CongestionState;
+use lasthop_kernel::{Kernel, Mode};
 use std::time::{Duration, Instant};
 use support::{B4, Flow, Net, eventually, load_with, run, set_control, throughout};
 

@@ -3,7 +3,8 @@
 
 mod support;
 
-use lasthop_kernel::{CongestionState, Kernel, Mode, Options, SocketSample};
+use lasthop_connection::CongestionState;
+use lasthop_kernel::{Kernel, Mode, Options, SocketSample};
 use lasthop_units::Span;
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
@@ -43,24 +44,24 @@ fn a_sample_says_what_tcp_info_says() {
                 assert_eq!(sample.controlled, mode == Mode::Control);
                 assert_eq!(sample.local, flow.sender.local_addr().expect("bound"));
                 assert_eq!(sample.remote, flow.sender.peer_addr().expect("connected"));
-                assert_eq!(sample.mss.get(), u64::from(before.tcpi_snd_mss));
-                assert!((before.tcpi_bytes_acked..=after.tcpi_bytes_acked).contains(&sample.acked.get()));
+                assert_eq!(sample.tcp.mss_bytes, before.tcpi_snd_mss);
+                assert!((before.tcpi_bytes_acked..=after.tcpi_bytes_acked).contains(&sample.tcp.acked.get()));
                 let retransmits = u64::from(before.tcpi_total_retrans)..=u64::from(after.tcpi_total_retrans);
-                assert!(retransmits.contains(&sample.retransmits));
+                assert!(retransmits.contains(&sample.tcp.retransmits));
                 let sent = u64::from(before.tcpi_data_segs_out)..=u64::from(after.tcpi_data_segs_out);
-                assert!(sent.contains(&sample.sent_segments));
+                assert!(sent.contains(&sample.tcp.sent_segments));
                 assert!((before.tcpi_bytes_retrans..=after.tcpi_bytes_retrans).contains(&sample.retransmitted.get()));
                 let micros = |span: Option<lasthop_units::Span>| span.map(|span| span.as_micros() as u32);
                 let rate = sample.delivery_rate.map(|rate| rate.as_bps() / 8);
                 for (name, equal) in [
-                    ("cwnd", sample.cwnd_segments == before.tcpi_snd_cwnd),
-                    ("ssthresh", sample.ssthresh_segments == Some(before.tcpi_snd_ssthresh)),
-                    ("srtt", micros(sample.srtt) == Some(before.tcpi_rtt)),
-                    ("min_rtt", micros(sample.min_rtt) == Some(before.tcpi_min_rtt)),
-                    ("state", sample.state as u8 == before.tcpi_ca_state),
-                    ("unsent", sample.unsent.get() == u64::from(before.tcpi_notsent_bytes)),
+                    ("cwnd", sample.tcp.cwnd_segments == before.tcpi_snd_cwnd),
+                    ("ssthresh", sample.tcp.ssthresh_segments == Some(before.tcpi_snd_ssthresh)),
+                    ("srtt", micros(sample.tcp.srtt) == Some(before.tcpi_rtt)),
+                    ("min_rtt", micros(sample.tcp.min_rtt) == Some(before.tcpi_min_rtt)),
+                    ("state", sample.tcp.state as u8 == before.tcpi_ca_state),
+                    ("unsent", sample.tcp.unsent.get() == u64::from(before.tcpi_notsent_bytes)),
                     ("rate", rate.is_some_and(|rate| rate.abs_diff(before.tcpi_delivery_rate) <= 1)),
-                    ("in flight", (1..=sample.cwnd_segments).contains(&sample.in_flight_segments)),
+                    ("in flight", (1..=sample.tcp.cwnd_segments).contains(&sample.tcp.in_flight_segments)),
                 ] {
                     if equal {
                         agreed.insert(name);
@@ -88,12 +89,12 @@ fn a_sample_of_a_receiver_says_what_tcp_info_says() {
         let samples = net.b.run(|| kernel.sample().expect("a walk"));
         let after = info();
         let sample = samples.iter().find(|sample| sample.cookie == cookie).expect("the flow is there");
-        assert!((before.tcpi_bytes_received..=after.tcpi_bytes_received).contains(&sample.received.get()));
+        assert!((before.tcpi_bytes_received..=after.tcpi_bytes_received).contains(&sample.tcp.received.get()));
         let segments = u64::from(before.tcpi_data_segs_in)..=u64::from(after.tcpi_data_segs_in);
         assert!(segments.contains(&sample.received_segments));
         let out_of_order = u64::from(before.tcpi_rcv_ooopack)..=u64::from(after.tcpi_rcv_ooopack);
         assert!(out_of_order.contains(&sample.out_of_order_segments));
-        sample.receive_rtt.is_some_and(|rtt| rtt.as_micros() == u64::from(before.tcpi_rcv_rtt))
+        sample.tcp.receive_rtt.is_some_and(|rtt| rtt.as_micros() == u64::from(before.tcpi_rcv_rtt))
     });
 }
 
@@ -125,7 +126,7 @@ fn only_sockets_that_send_by_the_managed_interface_are_told() {
         let told: HashSet<_> = samples.iter().map(|sample| sample.cookie).collect();
         assert_eq!(samples.len(), told.len(), "each once");
         assert!(samples.iter().all(|sample| sample.controlled));
-        told == here && samples.iter().all(|sample| sample.state == CongestionState::Open)
+        told == here && samples.iter().all(|sample| sample.tcp.state == CongestionState::Open)
     });
 }
 
@@ -253,17 +254,17 @@ fn a_socket_at_rest_is_remembered_and_told_afresh_when_it_is_used() {
         (&*flow.receiver).read_exact(&mut heard).expect("read");
         eventually("the acknowledgement", || flow.info().tcpi_bytes_acked == 6); // with the SYN
         let sent = told();
-        assert_eq!((sent.acked.get(), &*sent.congestion_control), (6, "reno"));
+        assert_eq!((sent.tcp.acked.get(), &*sent.congestion_control), (6, "reno"));
         assert!(sent.idle < later.idle);
         (&*flow.receiver).write_all(b"hello").expect("written");
         (&*flow.sender).read_exact(&mut heard).expect("read");
-        assert_eq!(told().received.get(), 5);
+        assert_eq!(told().tcp.received.get(), 5);
         // An end that the other one has half closed goes on sending.
         flow.receiver.shutdown(std::net::Shutdown::Write).expect("open");
         eventually("the end of data", || (&*flow.sender).read(&mut heard).expect("open") == 0);
         (&*flow.sender).write_all(b"hello").expect("written");
         eventually("the acknowledgement", || flow.info().tcpi_bytes_acked == 11);
-        assert_eq!(told().acked.get(), 11);
+        assert_eq!(told().tcp.acked.get(), 11);
     }
 }
 

@@ -10,10 +10,9 @@ use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::tun::INTERFACE;
 use lasthop_files::Whole;
-use lasthop_laws::bound::Bound;
 use lasthop_measure::Interval;
 use lasthop_policy::PolicyName;
-use lasthop_scenario::{AgentMode, Direction, HostSpec, Knowledge, Scenario};
+use lasthop_scenario::{AgentMode, HostSpec, Knowledge, Scenario};
 use lasthop_status::record::{Beacons, Event, ProgramTotals, RECORD, Tick};
 use lasthop_units::{Probability, Rate, Span, Time};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -40,32 +39,13 @@ const AT_ONCE: usize = 4;
 /// The time limit for an agent to restore the sockets and stop on a busy machine.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The bound of a host's end of a flow, as of one tick.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Held {
-    from: Time,
-    /// When its lease ends.
-    until: Time,
-    bound: Option<Bound>,
-}
-
-impl Held {
-    /// What it limits of data in this direction.
-    pub(crate) fn interval(&self, direction: Direction) -> Interval {
-        match direction {
-            Direction::Up => Interval::of_sender(self.from, self.until, self.bound),
-            Direction::Down => Interval::of_receiver(self.from, self.until, self.bound),
-        }
-    }
-}
-
 /// The record of one agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentReport {
     pub(crate) host: u16,
     pub(crate) policy: String,
-    /// Bounds by flow, in order of time.
-    pub(crate) held: Vec<(usize, Held)>,
+    /// The limits of a host's end of each flow, in order of time.
+    pub(crate) bounds: Vec<(usize, Interval)>,
     pub(crate) beacons: Beacons,
     pub(crate) terminals_max: u32,
     pub(crate) enabled_at: Option<Time>,
@@ -404,7 +384,7 @@ impl AgentReport {
                 self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
             }
             let until = flow.bound_until_ns.map_or(from, |until_ns| clock.at_monotonic_ns(until_ns));
-            self.held.push((number, Held { from, until, bound: flow.bound }));
+            self.bounds.push((number, Interval { from, until, bound: flow.bound.unwrap_or_default() }));
         }
     }
 }
@@ -412,6 +392,7 @@ impl AgentReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_laws::bound::Bound;
 
     fn tick(t_ns: u64, port: u16, bound: &str, until: &str, enabled: &str) -> Event {
         let line = format!(
@@ -436,22 +417,10 @@ mod tests {
         // A connection that is not one of the laboratory's flows.
         report.add(tick(6_500, 443, bound, "9000", "2000"), clock);
         let at = Time::from_nanos;
-        let sender = Interval {
-            from: at(2_000),
-            until: at(8_000),
-            min_segments: None,
-            max_segments: Some(48),
-            max_pacing_rate: Some(Rate::from_mbps(2.5)),
-            max_receive_bytes: None,
-        };
-        let receiver =
-            Interval { max_receive_bytes: Some(43_440), ..Interval::of_sender(sender.from, sender.until, None) };
-        let none = Interval::of_sender(at(5_000), at(5_000), None);
-        let intervals = |direction| -> Vec<_> {
-            report.held.iter().map(|(flow, held)| (*flow, held.interval(direction))).collect()
-        };
-        assert_eq!(intervals(Direction::Up), [(7, sender), (7, none)]);
-        assert_eq!(intervals(Direction::Down), [(7, receiver), (7, none)]);
+        let bound = Bound { max_pacing_rate: Rate::from_mbps(2.5), max_receive_bytes: 43_440, ..Bound::at_most(48) };
+        let limits = Interval { from: at(2_000), until: at(8_000), bound };
+        let none = Interval { from: at(5_000), until: at(5_000), bound: Bound::default() };
+        assert_eq!(report.bounds, [(7, limits), (7, none)]);
         assert_eq!(report.enabled_at, Some(at(1_500)));
         assert_eq!((report.terminals_max, report.beacons.heard), (4, 9));
         assert_eq!(report.late, Span::from_nanos(6_500));

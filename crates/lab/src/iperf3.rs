@@ -13,8 +13,9 @@ use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::samples::{FlowSample, Samples};
 use crate::small_queues::Station;
-use crate::tcp_info::TcpInfo;
 use crate::traffic::{Counted, FlowPlan, LOOK_EVERY, Report, reset_when_closed, tell_small_queues};
+use lasthop_connection::TcpState;
+use lasthop_kernel::tcp_state;
 use lasthop_scenario::{Direction, Scenario, TrafficKind};
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
@@ -44,7 +45,7 @@ struct Flow<'a> {
     sockets: Option<Sockets>,
     received: Bytes,
     in_warmup: Counted,
-    last_info: Option<TcpInfo>,
+    last_state: Option<TcpState>,
     failed: Option<String>,
 }
 
@@ -112,7 +113,7 @@ impl<'a> Iperf3<'a> {
                 sockets: None,
                 received: Bytes::ZERO,
                 in_warmup: Counted::default(),
-                last_info: None,
+                last_state: None,
                 failed: None,
             });
         }
@@ -165,10 +166,10 @@ impl<'a> Iperf3<'a> {
             if now >= next_sample {
                 late = late.max(now - next_sample);
                 for (number, flow) in self.flows.iter_mut().enumerate() {
-                    let info = flow.read();
+                    let tcp = flow.read();
                     let received = flow.received;
-                    if info.is_some() {
-                        samples.push(FlowSample { at: now, flow: number, info, received });
+                    if tcp.is_some() {
+                        samples.push(FlowSample { at: now, flow: number, tcp, received });
                     }
                 }
                 while next_sample <= now {
@@ -177,7 +178,7 @@ impl<'a> Iperf3<'a> {
             }
             if small_queues {
                 let read: Vec<_> = self.flows.iter_mut().map(Flow::read).collect();
-                let senders = self.flows.iter().zip(read).filter_map(|(flow, info)| Some((&flow.plan, info?)));
+                let senders = self.flows.iter().zip(read).filter_map(|(flow, tcp)| Some((&flow.plan, tcp?)));
                 tell_small_queues(senders, stations, now);
             }
             let most = if small_queues { LOOK_EVERY } else { Span::from_millis(20) };
@@ -214,7 +215,7 @@ impl Flow<'_> {
     }
 
     /// Reads both ends, if they are connected.
-    fn read(&mut self) -> Option<TcpInfo> {
+    fn read(&mut self) -> Option<TcpState> {
         let client = self.client.as_mut()?;
         for process in [&mut *client, &mut self.server] {
             if self.failed.is_none()
@@ -235,10 +236,10 @@ impl Flow<'_> {
             });
         }
         let sockets = self.sockets.as_ref()?;
-        let info = TcpInfo::read(sockets.sender.as_fd()).ok()?;
-        self.received = TcpInfo::read(sockets.receiver.as_fd()).ok()?.received;
-        self.last_info = Some(info);
-        Some(info)
+        let tcp = tcp_state(&sockets.sender).ok()?;
+        self.received = tcp_state(&sockets.receiver).ok()?.received;
+        self.last_state = Some(tcp);
+        Some(tcp)
     }
 
     /// Prepares all sockets of both processes for a reset, the control connection's too. Errors on other descriptors do
@@ -252,7 +253,7 @@ impl Flow<'_> {
     }
 
     fn counted(&self) -> Counted {
-        Counted::new(self.received, self.last_info)
+        Counted::new(self.received, self.last_state)
     }
 }
 

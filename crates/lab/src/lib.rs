@@ -40,7 +40,6 @@ mod process;
 mod real_time;
 mod samples;
 mod small_queues;
-mod tcp_info;
 mod tcp_switches;
 mod traffic;
 mod tun;

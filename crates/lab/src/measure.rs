@@ -83,8 +83,8 @@ impl Measured<'_> {
         let end = Time::ZERO + self.scenario.duration;
         let counted = |(flow, report): (usize, &traffic::FlowReport)| Counted {
             received: report.received,
-            retransmits: report.retransmits.into(),
-            timeouts: report.timeouts.map(u64::from),
+            retransmits: report.retransmits,
+            timeouts: report.timeouts,
             last_link: self.last_link(flow, end),
         };
         measurement.into_outcome(Finished {
@@ -118,9 +118,11 @@ impl Measured<'_> {
     fn tell_bounds(&self, measurement: &mut Measurement<'_>) {
         let directions: Vec<Direction> = self.flows().map(|(_, flow)| flow.direction).collect();
         for agent in &self.agents {
-            for (flow, held) in &agent.held {
-                if let Some(direction) = directions.get(*flow) {
-                    measurement.bounds(*flow).push(held.interval(*direction));
+            for (flow, interval) in &agent.bounds {
+                match directions.get(*flow) {
+                    Some(Direction::Up) => measurement.bounds(*flow).push(interval.of_sender()),
+                    Some(Direction::Down) => measurement.bounds(*flow).push(interval.of_receiver()),
+                    None => {}
                 }
             }
             if let Some(stopped) = agent.stopped {

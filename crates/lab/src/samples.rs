@@ -4,10 +4,10 @@
 //! moment go, and from then on as few are taken. So the first hour of a day is as dense as the last.
 
 use crate::clock::Schedule;
-use crate::tcp_info::TcpInfo;
+use lasthop_connection::TcpState;
 use lasthop_laws::Applied;
 use lasthop_measure::{OnSample, Seen};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 
 /// A reading of one flow's sender.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct FlowSample {
     /// Index into the plans.
     pub(crate) flow: usize,
     /// `None` without a connection.
-    pub(crate) info: Option<TcpInfo>,
+    pub(crate) tcp: Option<TcpState>,
     /// Bytes received by the application since the flow began.
     pub(crate) received: Bytes,
 }
@@ -24,19 +24,7 @@ pub(crate) struct FlowSample {
 impl FlowSample {
     /// What the sender reports, with the last state that the server's law derived from the client's reports.
     pub(crate) fn seen(&self, last_link: Option<Applied>) -> Option<Seen> {
-        self.info.map(|info| Seen {
-            acked: info.acked,
-            cwnd_segments: info.cwnd_segments,
-            ssthresh_segments: info.ssthresh_segments,
-            srtt: info.srtt,
-            min_rtt: info.min_rtt,
-            state: info.ca_state,
-            in_flight_segments: info.in_flight_segments,
-            unsent_bytes: info.unsent_bytes.into(),
-            retransmits: info.retransmits.into(),
-            pacing_rate: info.pacing_rate.get().checked_mul(8).map(Rate::from_bps),
-            last_link,
-        })
+        self.tcp.map(|tcp| Seen { tcp, last_link })
     }
 }
 

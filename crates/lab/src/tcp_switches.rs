@@ -13,9 +13,10 @@
 
 use crate::error::{Doing, Result};
 use crate::gro::Gro;
+use lasthop_connection::TcpState;
 use lasthop_scenario::{Era, HostKind};
 use lasthop_tcp::Tsq;
-use lasthop_units::{Bytes, Rate, Span};
+use lasthop_units::Bytes;
 use netlink_packet_route::route::RouteMetric;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBufForce, SetStruct, TcpNoDelay};
@@ -48,16 +49,6 @@ pub(crate) struct SocketOptions {
     receive_buffer: Option<Bytes>,
     /// If it is not the kernel's.
     tsq_pacing_shift: Option<u8>,
-}
-
-/// What says how much a sender may have below its socket: of its `TCP_INFO`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// In a second; the greatest number before the first round trip.
-    pub(crate) rate: Bytes,
-    pub(crate) mss_bytes: u32,
-    pub(crate) cwnd_segments: u32,
-    pub(crate) min_rtt: Option<Span>,
 }
 
 /// A switch, or a value of it, that kernels do not support.
@@ -192,10 +183,9 @@ impl SocketOptions {
     }
 
     /// How much a sender may have below its socket.
-    pub(crate) fn small_queue(self, of: Pace) -> Bytes {
+    pub(crate) fn small_queue(self, tcp: &TcpState) -> Bytes {
         let small_queues = Tsq { pacing_shift: self.tsq_pacing_shift.or(Tsq::LINUX.pacing_shift), ..Tsq::LINUX };
-        let rate = Rate::from_bps(of.rate.get().saturating_mul(8));
-        small_queues.permitted(Some(rate), of.mss_bytes, of.cwnd_segments, of.min_rtt)
+        small_queues.permitted(tcp.pacing_rate, tcp.mss_bytes, tcp.cwnd_segments, tcp.min_rtt)
     }
 
     /// Wakes this socket's reader for 256 KiB at a time (SO_RCVLOWAT, socket(7)), or a quarter of its window. A wake
@@ -247,6 +237,7 @@ fn clamp_window(socket: &OwnedFd, window: Bytes) -> nix::Result<()> {
 mod tests {
     use super::*;
     use lasthop_scenario::{Override, Scenario};
+    use lasthop_units::{Rate, Span};
 
     fn stack(settings: &[&str]) -> Result<Stack, Refused> {
         let overrides: Vec<Override> =
@@ -305,17 +296,18 @@ mod tests {
 
     #[test]
     fn a_small_queue_holds_what_the_pacing_rate_sends_in_its_time() {
-        let permitted = |settings: &[&str], rate| {
-            let pace = Pace { rate, mss_bytes: 1448, cwnd_segments: 1000, min_rtt: Some(Span::from_millis(100)) };
-            stack(settings).expect("a stack").sockets.small_queue(pace)
+        let permitted = |settings: &[&str], pacing_rate| {
+            let min_rtt = Some(Span::from_millis(100));
+            let tcp = TcpState { pacing_rate, mss_bytes: 1448, cwnd_segments: 1000, min_rtt, ..TcpState::default() };
+            stack(settings).expect("a stack").sockets.small_queue(&tcp)
         };
         // 8 MiB/s: 8192 bytes in 2^-10 s are five segments of 1448, and 65,536 in 2^-7 s, of which a packet has at most 45.
-        let rate = Bytes::new(8 << 20);
+        let rate = Some(Rate::from_bps(8 * (8 << 20)));
         assert_eq!(permitted(&["era=modern"], rate), Bytes::new(2 * 5 * 1448));
         assert_eq!(permitted(&["era=modern", "tcp.tsq_pacing_shift=7"], rate), Bytes::new(2 * 45 * 1448));
-        assert_eq!(permitted(&["era=modern"], Bytes::new(1000)), Bytes::new(2 * 2 * 1448));
-        // Before the first round trip the rate is unlimited.
-        assert_eq!(permitted(&["era=modern"], Bytes::new(u64::MAX)), Bytes::from_kib(4096));
+        assert_eq!(permitted(&["era=modern"], Some(Rate::from_bps(8000))), Bytes::new(2 * 2 * 1448));
+        // Before the first round trip there is no rate.
+        assert_eq!(permitted(&["era=modern"], None), Bytes::from_kib(4096));
     }
 
     #[test]

@@ -26,8 +26,9 @@ use crate::hosts::Hosts;
 use crate::real_time::wait;
 use crate::samples::{FlowSample, Samples};
 use crate::small_queues::Station;
-use crate::tcp_info::TcpInfo;
 use datagrams::{DATAGRAM_HEADERS, datagram_sockets};
+use lasthop_connection::TcpState;
+use lasthop_kernel::tcp_state;
 use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::{Direction, SERVER_PORT, TrafficKind};
 use lasthop_traffic::Action;
@@ -38,7 +39,7 @@ use nix::sys::socket::{self, Backlog, SockaddrIn};
 use sockets::{client_socket, close, receive_all, send_all, set_congestion_control, set_dscp, tcp_socket};
 use std::io::ErrorKind;
 use std::net::{SocketAddrV4, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The size of a write: iperf's default for TCP.
@@ -88,7 +89,7 @@ struct Flow {
     /// The counters of earlier connections.
     past: Counted,
     in_warmup: Counted,
-    last_info: Option<TcpInfo>,
+    last_state: Option<TcpState>,
     failed: Option<String>,
     broken: bool,
     deliveries: DeliveryMeter,
@@ -157,7 +158,7 @@ impl<'a> Traffic<'a> {
                 received: Bytes::ZERO,
                 past: Counted::default(),
                 in_warmup: Counted::default(),
-                last_info: None,
+                last_state: None,
                 failed: None,
                 broken: false,
                 deliveries: DeliveryMeter::default(),
@@ -219,7 +220,7 @@ impl<'a> Traffic<'a> {
                 next_look = Some(now + LOOK_EVERY);
                 self.read_lumps(clock)?;
                 let read = self.read_senders();
-                tell_small_queues(read.into_iter().map(|(flow, info)| (&self.plans[flow], info)), stations, now);
+                tell_small_queues(read.into_iter().map(|(flow, tcp)| (&self.plans[flow], tcp)), stations, now);
             }
             let next = self.plans.iter().map(|plan| plan.application.next_at());
             let next = next.chain([next_sample]).chain(warm).chain(next_look).min().unwrap_or(end);
@@ -329,7 +330,7 @@ impl<'a> Traffic<'a> {
         if flow.started {
             flow.read_sender(plan);
             flow.past = flow.counted();
-            (flow.server, flow.last_info) = (None, None);
+            (flow.server, flow.last_state) = (None, None);
             (flow.unwritten, flow.unasked, flow.read, flow.asked) = (0, 0, 0, 0);
             (flow.closing, flow.closed, flow.ended) = (false, false, false);
             flow.client = client_socket(plan, number, self.hosts)?;
@@ -470,27 +471,27 @@ impl<'a> Traffic<'a> {
     }
 
     fn sample(&mut self, at: Time, samples: &mut Samples<'_>) {
-        let mut infos = self.read_senders().into_iter().peekable();
+        let mut states = self.read_senders().into_iter().peekable();
         for (number, flow) in self.flows.iter().enumerate() {
-            let info = infos.next_if(|(of, _)| *of == number).map(|(_, info)| info);
+            let tcp = states.next_if(|(of, _)| *of == number).map(|(_, tcp)| tcp);
             if flow.started {
-                samples.push(FlowSample { at, flow: number, info, received: flow.received });
+                samples.push(FlowSample { at, flow: number, tcp, received: flow.received });
             }
         }
     }
 
     /// Reads every sender that exists.
-    fn read_senders(&mut self) -> Vec<(usize, TcpInfo)> {
+    fn read_senders(&mut self) -> Vec<(usize, TcpState)> {
         let mut read = Vec::with_capacity(self.flows.len());
         for (number, (flow, plan)) in self.flows.iter_mut().zip(&self.plans).enumerate() {
             let (true, false, Some(sender), None) = (flow.started, flow.ended, flow.sender(plan), &flow.failed) else {
                 continue;
             };
             if plan.spec.kind.is_tcp()
-                && let Ok(info) = TcpInfo::read(sender.as_fd())
+                && let Ok(tcp) = tcp_state(sender)
             {
-                flow.last_info = Some(info);
-                read.push((number, info));
+                flow.last_state = Some(tcp);
+                read.push((number, tcp));
             }
         }
         read
@@ -508,12 +509,12 @@ impl Flow {
 
     /// Takes the sender's latest counters.
     fn read_sender(&mut self, plan: &FlowPlan) {
-        let info = self.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok());
-        self.last_info = info.or(self.last_info);
+        let state = self.sender(plan).and_then(|sender| tcp_state(sender).ok());
+        self.last_state = state.or(self.last_state);
     }
 
     fn counted(&self) -> Counted {
-        Counted::new(self.received, self.last_info).with_past(self.past)
+        Counted::new(self.received, self.last_state).with_past(self.past)
     }
 
     /// Nothing more happens on this connection; whether there is a next one is the application's matter.
@@ -553,14 +554,14 @@ impl Token {
 
 /// Tells each station what the senders there together may have below their sockets. One that rests may begin at any time.
 pub(crate) fn tell_small_queues<'a>(
-    senders: impl Iterator<Item = (&'a FlowPlan, TcpInfo)>,
+    senders: impl Iterator<Item = (&'a FlowPlan, TcpState)>,
     stations: &[Station],
     now: Time,
 ) {
     let (mut busy, mut resting) = (vec![Bytes::ZERO; stations.len()], vec![Bytes::ZERO; stations.len()]);
-    for (plan, info) in senders {
-        let small_queue = plan.options.small_queue(info.pace());
-        if info.in_flight_segments > 0 || info.unsent_bytes > 0 {
+    for (plan, tcp) in senders {
+        let small_queue = plan.options.small_queue(&tcp);
+        if tcp.has_data() {
             busy[plan.sender()] += stations[plan.sender()].in_model(small_queue);
         } else {
             resting[plan.sender()] = resting[plan.sender()].max(small_queue);

@@ -1,6 +1,7 @@
 //! Queues and losses on the path, as the host's connections show them.
 
 use super::evidence::{Counts, Interval};
+use lasthop_connection::TcpState;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
@@ -10,46 +11,18 @@ const STANDING: Span = Span::from_millis(20);
 const PAUSE: Span = Span::from_millis(10);
 
 /// A connection at one moment. Counts are since it opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowSight {
     /// A number that no other connection of this host ever has.
     pub id: u64,
-    /// Data received in order.
-    pub received: Bytes,
+    /// Its state.
+    pub tcp: TcpState,
     /// Data segments received.
     pub received_segments: u64,
     /// Data segments received out of order.
     pub out_of_order_segments: u64,
-    /// The RTT as estimated by the receiver.
-    pub receive_rtt: Option<Span>,
     /// Time since the latest data segment was received.
     pub idle: Span,
-    /// Data segments sent, with retransmissions.
-    pub sent_segments: u64,
-    /// Retransmissions.
-    pub retransmits: u64,
-    /// Smoothed RTT as seen by this host's sender.
-    pub srtt: Option<Span>,
-    /// Lowest RTT as seen by this host's sender.
-    pub min_rtt: Option<Span>,
-}
-
-impl FlowSight {
-    /// A connection that has sent and received nothing.
-    pub const fn of(id: u64) -> Self {
-        Self {
-            id,
-            received: Bytes::ZERO,
-            received_segments: 0,
-            out_of_order_segments: 0,
-            receive_rtt: None,
-            idle: Span::ZERO,
-            sent_segments: 0,
-            retransmits: 0,
-            srtt: None,
-            min_rtt: None,
-        }
-    }
 }
 
 /// All connections, and the observations made on them.
@@ -77,12 +50,12 @@ impl Flows {
         for flow in flows {
             let before = self.known.get(&flow.id);
             let least = before.and_then(|known| known.least_receive_rtt);
-            let least_receive_rtt = least.min(flow.receive_rtt).or(least).or(flow.receive_rtt);
+            let least_receive_rtt = least.min(flow.tcp.receive_rtt).or(least).or(flow.tcp.receive_rtt);
             known.insert(flow.id, Known { last: *flow, least_receive_rtt });
             let Some(Known { last, .. }) = before else { continue };
             let rise = |of: fn(&FlowSight) -> u64| of(flow).saturating_sub(of(last));
-            if is_raised(flow.receive_rtt, least_receive_rtt) {
-                let data = rise(|flow| flow.received.get());
+            if is_raised(flow.tcp.receive_rtt, least_receive_rtt) {
+                let data = rise(|flow| flow.tcp.received.get());
                 if stands(flow, least_receive_rtt) && !pauses(flow, data, elapsed) {
                     queued += Bytes::new(data);
                 }
@@ -91,9 +64,9 @@ impl Flows {
                 out_of_order += rise(|flow| flow.out_of_order_segments);
             }
             // Losses beside a standing queue may be caused by the queue.
-            if !is_raised(flow.srtt, flow.min_rtt) {
-                sent += rise(|flow| flow.sent_segments);
-                retransmits += rise(|flow| flow.retransmits);
+            if !is_raised(flow.tcp.srtt, flow.tcp.min_rtt) {
+                sent += rise(|flow| flow.tcp.sent_segments);
+                retransmits += rise(|flow| flow.tcp.retransmits);
             }
         }
         self.known = known;
@@ -120,7 +93,7 @@ impl Flows {
 
 /// Whether the connection has a standing queue, 20 ms or longer, rather than a burst.
 fn stands(flow: &FlowSight, least: Option<Span>) -> bool {
-    matches!((flow.receive_rtt, least), (Some(rtt), Some(least)) if rtt.saturating_sub(least) >= STANDING)
+    matches!((flow.tcp.receive_rtt, least), (Some(rtt), Some(least)) if rtt.saturating_sub(least) >= STANDING)
 }
 
 /// Whether the sender seems to pause. On a full link packets arrive back to back. `data`: bytes received in `elapsed`.

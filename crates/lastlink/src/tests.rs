@@ -1,4 +1,5 @@
 use super::*;
+use lasthop_connection::TcpState;
 use proptest::prelude::*;
 
 const VALIDITY: Span = Span::from_secs(32);
@@ -52,12 +53,9 @@ struct Step {
 impl Host {
     fn new(settings: Settings, medium: Medium) -> Self {
         let counters = Counters { after: at(0), before: at(0), received: Bytes::ZERO, received_packets: 0, damaged: 0 };
-        let flow = FlowSight {
-            receive_rtt: Some(Span::from_millis(20)),
-            srtt: Some(Span::from_millis(20)),
-            min_rtt: Some(Span::from_millis(20)),
-            ..FlowSight::of(1)
-        };
+        let rtt = Some(Span::from_millis(20));
+        let tcp = TcpState { receive_rtt: rtt, srtt: rtt, min_rtt: rtt, ..TcpState::default() };
+        let flow = FlowSight { id: 1, tcp, ..FlowSight::default() };
         let mut host = Self { estimator: Estimator::new(settings), now: at(0), medium, counters, flow };
         assert_eq!(host.look().map(|said| said.bandwidth), settings.bandwidth.map(|_| Some(Source::Configuration)));
         host
@@ -75,13 +73,13 @@ impl Host {
         self.counters.received += Bytes::new(step.received);
         self.counters.received_packets += step.received / 1500;
         self.counters.damaged += step.damaged;
-        self.flow.received += Bytes::new(step.received);
+        self.flow.tcp.received += Bytes::new(step.received);
         self.flow.received_segments += step.segments;
         self.flow.out_of_order_segments += step.out_of_order;
-        self.flow.sent_segments += step.sent_segments;
-        self.flow.retransmits += step.retransmits;
+        self.flow.tcp.sent_segments += step.sent_segments;
+        self.flow.tcp.retransmits += step.retransmits;
         let rtt = Some(Span::from_millis(if step.queue { 40 } else { 20 }));
-        (self.flow.receive_rtt, self.flow.srtt) = (rtt, rtt);
+        (self.flow.tcp.receive_rtt, self.flow.tcp.srtt) = (rtt, rtt);
         self.look()
     }
 
@@ -262,7 +260,7 @@ fn bursts_are_no_full_path() {
         assert_eq!(host.step(1000, Step { queue: second % 3 != 0, ..full }), None);
     }
     let cases: [fn(&mut FlowSight); 2] = [
-        |flow| flow.receive_rtt = flow.receive_rtt.map(|rtt| rtt.saturating_sub(Span::from_millis(1))),
+        |flow| flow.tcp.receive_rtt = flow.tcp.receive_rtt.map(|rtt| rtt.saturating_sub(Span::from_millis(1))),
         |flow| flow.idle = Span::from_millis(11),
     ];
     for change in cases {
@@ -272,8 +270,8 @@ fn bursts_are_no_full_path() {
                 host.now += Span::from_secs(1);
                 (host.counters.after, host.counters.before) = (host.now, host.now);
                 host.counters.received += Bytes::new(full.received);
-                host.flow.received += Bytes::new(full.received);
-                host.flow.receive_rtt = Some(Span::from_millis(40));
+                host.flow.tcp.received += Bytes::new(full.received);
+                host.flow.tcp.receive_rtt = Some(Span::from_millis(40));
                 change(&mut host.flow);
                 host.look()
             });
@@ -335,8 +333,8 @@ fn a_look_that_took_long_makes_a_rate_smaller_and_never_larger() {
         host.counters.after = host.now;
         host.counters.before = host.now + Span::from_millis(if second == 1 { 250 } else { 0 });
         host.counters.received += Bytes::new(1_000_000);
-        host.flow.received += Bytes::new(1_000_000);
-        host.flow.receive_rtt = Some(Span::from_millis(30));
+        host.flow.tcp.received += Bytes::new(1_000_000);
+        host.flow.tcp.receive_rtt = Some(Span::from_millis(30));
         host.look();
     }
     // The first interval ends at 1.25 s at the latest: 6.4 Mb/s. The second begins at 1 s at the earliest. It is surely

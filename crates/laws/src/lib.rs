@@ -44,6 +44,11 @@ use std::fmt;
 /// The ssthresh of a connection that has seen no loss.
 pub const INFINITE_SSTHRESH: u32 = c::LH_INFINITE_SSTHRESH;
 
+/// This ssthresh, or `None` if it is infinite.
+pub const fn finite_ssthresh(segments: u32) -> Option<u32> {
+    if segments < INFINITE_SSTHRESH { Some(segments) } else { None }
+}
+
 /// A law with its parameters: the choice for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Choice {

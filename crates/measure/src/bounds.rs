@@ -10,46 +10,20 @@ pub struct Interval {
     pub from: Time,
     /// When their lease ends.
     pub until: Time,
-    /// The lower limit, if there is one.
-    pub min_segments: Option<u32>,
-    /// The upper limit, if there is one.
-    pub max_segments: Option<u32>,
-    /// The limit of the pacing rate, if there is one.
-    pub max_pacing_rate: Option<Rate>,
-    /// The limit of the window that the receiver advertises, if there is one, in bytes.
-    pub max_receive_bytes: Option<u64>,
+    /// The limits; the default is none.
+    pub bound: Bound,
 }
 
 impl Interval {
-    /// The limits of a bound that the agent of a connection's sender has set. The values that mean "no limit" in
-    /// `bound.h` become `None`.
-    pub fn of_sender(from: Time, until: Time, bound: Option<Bound>) -> Self {
-        Self {
-            from,
-            until,
-            min_segments: bound.map(|bound| bound.min_segments).filter(|segments| *segments > 1),
-            max_segments: bound.map(|bound| bound.max_segments).filter(|segments| *segments > 0),
-            max_pacing_rate: bound.map(|bound| bound.max_pacing_rate).filter(|rate| *rate > Rate::ZERO),
-            max_receive_bytes: None,
-        }
+    /// Of these limits of the agent of a connection's sender, those that concern the data.
+    pub fn of_sender(self) -> Self {
+        Self { bound: Bound { max_receive_bytes: 0, ..self.bound }, ..self }
     }
 
-    /// Likewise of a bound that the agent of its receiver has set: only one of its limits concerns the data.
-    pub fn of_receiver(from: Time, until: Time, bound: Option<Bound>) -> Self {
-        let max_receive_bytes = bound.map(|bound| bound.max_receive_bytes).filter(|bytes| *bytes > 0);
-        Self { max_receive_bytes, ..Self::of_sender(from, until, None) }
+    /// Likewise of the agent of its receiver.
+    pub fn of_receiver(self) -> Self {
+        Self { bound: Bound { max_receive_bytes: self.bound.max_receive_bytes, ..Bound::default() }, ..self }
     }
-}
-
-/// The limits in force at one moment; `None`: no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// The lower limit of the window.
-    pub min_segments: Option<u32>,
-    /// Its upper limit.
-    pub max_segments: Option<u32>,
-    /// The limit of the pacing rate.
-    pub max_pacing_rate: Option<Rate>,
 }
 
 /// The limits of one connection over time. Each interval ends where the next one begins, or with its lease.
@@ -73,23 +47,17 @@ impl Bounds {
     }
 
     /// The limits in force at `at`.
-    pub fn at(&self, at: Time) -> Limits {
+    pub fn at(&self, at: Time) -> Bound {
         let begun = self.intervals.partition_point(|interval| interval.from <= at);
-        match begun.checked_sub(1).map(|last| self.intervals[last]) {
-            Some(Interval { until, min_segments, max_segments, max_pacing_rate, .. }) if at < until => {
-                Limits { min_segments, max_segments, max_pacing_rate }
-            }
-            _ => Limits::default(),
-        }
+        let last = begun.checked_sub(1).map(|last| self.intervals[last]);
+        last.filter(|interval| at < interval.until).map_or(Bound::default(), |interval| interval.bound)
     }
 
     /// The share of `from..to` with an upper limit of the window, the pacing rate or the advertised window, 0..=1.
     pub fn controlled_share(&self, from: Time, to: Time) -> f64 {
         let held = |interval: &Interval| interval.until.min(to).saturating_since(interval.from.max(from));
-        let limited = |interval: &&Interval| {
-            interval.max_segments.is_some()
-                || interval.max_pacing_rate.is_some()
-                || interval.max_receive_bytes.is_some()
+        let limited = |Interval { bound, .. }: &&Interval| {
+            bound.max_segments > 0 || bound.max_pacing_rate > Rate::ZERO || bound.max_receive_bytes > 0
         };
         let bounded = self.intervals.iter().filter(limited);
         let held: Span = bounded.map(held).sum();
@@ -106,11 +74,11 @@ mod tests {
         Time::from_nanos(secs * 1_000_000_000)
     }
 
-    fn interval(from: u64, until: u64, max_segments: Option<u32>) -> Interval {
-        Interval { max_segments, ..Interval::of_sender(secs(from), secs(until), None) }
+    fn interval(from: u64, until: u64, max_segments: u32) -> Interval {
+        Interval { from: secs(from), until: secs(until), bound: Bound::at_most(max_segments) }
     }
 
-    fn at(bounds: &Bounds, at: u64) -> Option<u32> {
+    fn at(bounds: &Bounds, at: u64) -> u32 {
         bounds.at(secs(at)).max_segments
     }
 
@@ -123,14 +91,14 @@ mod tests {
     #[test]
     fn a_bound_holds_until_the_next_one_or_the_end_of_its_lease() {
         let mut bounds = Bounds::default();
-        bounds.push(interval(1, 4, Some(48)));
-        bounds.push(interval(3, 6, Some(9)));
-        assert_eq!(at(&bounds, 0), None);
-        assert_eq!(at(&bounds, 1), Some(48));
-        assert_eq!(at(&bounds, 2), Some(48));
-        assert_eq!(at(&bounds, 3), Some(9));
-        assert_eq!(at(&bounds, 5), Some(9));
-        assert_eq!(at(&bounds, 6), None);
+        bounds.push(interval(1, 4, 48));
+        bounds.push(interval(3, 6, 9));
+        assert_eq!(at(&bounds, 0), 0);
+        assert_eq!(at(&bounds, 1), 48);
+        assert_eq!(at(&bounds, 2), 48);
+        assert_eq!(at(&bounds, 3), 9);
+        assert_eq!(at(&bounds, 5), 9);
+        assert_eq!(at(&bounds, 6), 0);
         assert_eq!(bounds.controlled_share(secs(0), secs(10)), 0.5); // 2 s of 48 and 3 s of 9
         assert_eq!(bounds.controlled_share(secs(5), secs(7)), 0.5);
     }
@@ -138,19 +106,19 @@ mod tests {
     #[test]
     fn a_tick_without_limits_ends_those_before_it() {
         let mut bounds = Bounds::default();
-        bounds.push(interval(1, 4, Some(48)));
-        bounds.push(interval(2, 2, None));
-        assert_eq!(at(&bounds, 3), None);
+        bounds.push(interval(1, 4, 48));
+        bounds.push(interval(2, 2, 0));
+        assert_eq!(at(&bounds, 3), 0);
         assert_eq!(bounds.controlled_share(secs(1), secs(3)), 0.5);
     }
 
     #[test]
     fn a_limit_of_the_pacing_rate_is_one_like_the_others() {
         let mut bounds = Bounds::default();
-        let max_pacing_rate = Some(Rate::from_mbps(0.44));
-        bounds.push(Interval { max_pacing_rate, ..interval(1, 4, None) });
-        assert_eq!(bounds.at(secs(3)), Limits { max_pacing_rate, ..Limits::default() });
-        assert_eq!(bounds.at(secs(4)), Limits::default());
+        let bound = Bound { max_pacing_rate: Rate::from_mbps(0.44), ..Bound::default() };
+        bounds.push(Interval { bound, ..interval(1, 4, 0) });
+        assert_eq!(bounds.at(secs(3)), bound);
+        assert_eq!(bounds.at(secs(4)), Bound::default());
         assert_eq!(bounds.controlled_share(secs(0), secs(6)), 0.5);
     }
 
@@ -158,18 +126,18 @@ mod tests {
     fn of_a_receivers_limits_only_that_of_its_window_is_one_of_the_connection() {
         let bound = Bound { max_receive_bytes: 43_440, ..Bound::at_most(9) };
         let mut bounds = Bounds::default();
-        bounds.push(Interval::of_receiver(secs(1), secs(4), Some(bound)));
-        bounds.push(Interval::of_receiver(secs(2), secs(5), Some(Bound::at_most(9))));
-        assert_eq!(bounds.at(secs(3)), Limits::default());
+        bounds.push(Interval { bound, ..interval(1, 4, 0) }.of_receiver());
+        bounds.push(interval(2, 5, 9).of_receiver());
+        assert_eq!(bounds.at(secs(3)), Bound::default());
         assert_eq!(bounds.controlled_share(secs(0), secs(4)), 0.25);
     }
 
     #[test]
     fn an_agent_that_stopped_left_nothing_in_force() {
         let mut bounds = Bounds::default();
-        bounds.push(interval(1, 9, Some(48)));
+        bounds.push(interval(1, 9, 48));
         bounds.end(secs(2));
-        assert_eq!(at(&bounds, 1), Some(48));
-        assert_eq!(at(&bounds, 2), None);
+        assert_eq!(at(&bounds, 1), 48);
+        assert_eq!(at(&bounds, 2), 0);
     }
 }

@@ -1,8 +1,9 @@
 //! What one connection's samples come to.
 
 use crate::quantiles::distribution;
+use lasthop_connection::TcpState;
 use lasthop_scenario::{Distribution, StateShares};
-use lasthop_units::Bytes;
+use lasthop_units::{Bytes, Span};
 
 /// The figures of one connection that follow from its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,22 +16,19 @@ pub struct FlowMeter {
 }
 
 impl FlowMeter {
-    /// Takes a sample, in order of time. `counts`: whether the warm-up is over; `state`: the congestion-avoidance state
-    /// in Linux's numbers, from 0 (Open) to 4 (Loss).
+    /// Takes a sample, in order of time. `counts`: whether the warm-up is over.
     ///
     /// The RTT counts only if data was acknowledged since the sample before. A stalled connection measures no RTT, and
     /// its last one would stand for the whole stall.
-    pub fn on_sample(&mut self, counts: bool, acked: Bytes, srtt_ms: Option<f64>, cwnd_segments: u32, state: u8) {
+    pub fn on_sample(&mut self, counts: bool, tcp: &TcpState) {
         // Unequal, not greater: a connection that replaces another one starts at 0 again.
-        let fresh = acked != self.acked;
-        self.acked = acked;
+        let fresh = tcp.acked != self.acked;
+        self.acked = tcp.acked;
         if counts {
-            self.rtts_ms.extend(srtt_ms.filter(|_| fresh));
-            self.windows.0 += f64::from(cwnd_segments);
+            self.rtts_ms.extend(tcp.srtt.filter(|_| fresh).map(Span::as_millis_f64));
+            self.windows.0 += f64::from(tcp.cwnd_segments);
             self.windows.1 += 1;
-            if let Some(samples) = self.states.get_mut(usize::from(state)) {
-                *samples += 1;
-            }
+            self.states[tcp.state as usize] += 1;
         }
     }
 
@@ -61,6 +59,7 @@ impl FlowMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_connection::CongestionState;
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-12
@@ -69,10 +68,14 @@ mod tests {
     #[test]
     fn the_rtt_of_a_stalled_connection_is_not_counted_again() {
         let mut meter = FlowMeter::default();
-        meter.on_sample(false, Bytes::new(100), Some(5.0), 10, 4);
-        meter.on_sample(true, Bytes::new(100), Some(5.0), 20, 3);
-        meter.on_sample(true, Bytes::new(200), Some(7.0), 40, 3);
-        meter.on_sample(true, Bytes::new(200), Some(7.0), 60, 0);
+        let tcp = |acked, srtt_ms, cwnd_segments, state| {
+            let (acked, srtt) = (Bytes::new(acked), Some(Span::from_millis(srtt_ms)));
+            TcpState { acked, srtt, cwnd_segments, state, ..TcpState::default() }
+        };
+        meter.on_sample(false, &tcp(100, 5, 10, CongestionState::Loss));
+        meter.on_sample(true, &tcp(100, 5, 20, CongestionState::Recovery));
+        meter.on_sample(true, &tcp(200, 7, 40, CongestionState::Recovery));
+        meter.on_sample(true, &tcp(200, 7, 60, CongestionState::Open));
         assert_eq!(meter.rtts_ms(), [7.0]);
         assert_eq!(meter.cwnd_mean(), Some(40.0)); // (20 + 40 + 60) / 3
         assert_eq!(FlowMeter::default().cwnd_mean(), None);

@@ -26,7 +26,7 @@ mod measurement;
 mod quantiles;
 mod round_trips;
 
-pub use bounds::{Bounds, Interval, Limits};
+pub use bounds::{Bounds, Interval};
 pub use comparison::{case, comparison, summary};
 pub use confidence::{Range, deviation, interval, jackknife, spread};
 pub use convergence::ShareMeter;

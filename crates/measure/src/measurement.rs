@@ -14,6 +14,7 @@ use crate::fairness::{jain_index, starved_flows};
 use crate::flow_meter::FlowMeter;
 use crate::quantiles::{distribution, mean};
 use crate::round_trips::RoundTrips;
+use lasthop_connection::TcpState;
 use lasthop_laws::Applied;
 use lasthop_network::{Network, QueueId, Statistics};
 use lasthop_policy::PolicyName;
@@ -58,26 +59,8 @@ struct Flow<'a> {
 /// What the sender of a connection reports of its TCP, or its QUIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Bytes that the other side has acknowledged.
-    pub acked: Bytes,
-    /// The congestion window.
-    pub cwnd_segments: u32,
-    /// The slow-start threshold; `None` while it is infinite.
-    pub ssthresh_segments: Option<u32>,
-    /// Smoothed RTT; `None` before the first sample.
-    pub srtt: Option<Span>,
-    /// Lowest RTT; `None` before the first sample.
-    pub min_rtt: Option<Span>,
-    /// The congestion-avoidance state in Linux's numbers, from 0 (Open) to 4 (Loss).
-    pub state: u8,
-    /// Segments sent and not acknowledged.
-    pub in_flight_segments: u32,
-    /// Bytes written by the application and not sent.
-    pub unsent_bytes: u64,
-    /// Segments retransmitted since the connection opened.
-    pub retransmits: u64,
-    /// The rate of payload at which it paces or would; `None` before the first RTT sample.
-    pub pacing_rate: Option<Rate>,
+    /// Its state.
+    pub tcp: TcpState,
     /// What its law last made of the client's reports; `None` without reports.
     pub last_link: Option<Applied>,
 }
@@ -240,34 +223,33 @@ impl<'a> Measurement<'a> {
     /// `seen`: what its sender reports, `None` while the connection is not open.
     pub fn on_sample(&mut self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
         let flow = &mut self.flows[flow];
-        let waits = seen.is_some_and(|seen| seen.unsent_bytes > 0 || seen.in_flight_segments > 0);
+        let waits = seen.is_some_and(|seen| seen.tcp.has_data());
         let busy = flow.spec.kind.is_greedy() && waits;
         self.shares.on_sample(at, flow.spec.id, flow.spec.host, received, busy);
-        let Some(seen) = seen else { return };
-        let srtt_ms = seen.srtt.map(Span::as_millis_f64);
-        flow.meter.on_sample(at >= self.warm_at, seen.acked, srtt_ms, seen.cwnd_segments, seen.state);
+        let Some(Seen { tcp, last_link: link }) = seen else { return };
+        flow.meter.on_sample(at >= self.warm_at, tcp);
         let Some(series) = &mut self.series else { return };
         // What came since without a row, as the end of a transfer, is in this one.
         let (before_at, before) = std::mem::replace(&mut flow.before, (at, received));
-        let limits = flow.bounds.at(at);
-        let link = seen.last_link;
+        let bound = flow.bounds.at(at);
         series.flows.push(FlowSample {
             t_s: at.as_secs_f64(),
             flow: flow.spec.id,
             host: flow.spec.host,
-            cwnd_segments: seen.cwnd_segments,
-            ssthresh_segments: seen.ssthresh_segments,
-            srtt_ms,
-            min_rtt_ms: seen.min_rtt.map(Span::as_millis_f64),
-            state: seen.state,
-            in_flight_segments: seen.in_flight_segments,
-            unsent_bytes: seen.unsent_bytes,
-            retransmits: seen.retransmits,
+            cwnd_segments: tcp.cwnd_segments,
+            ssthresh_segments: tcp.ssthresh_segments,
+            srtt_ms: tcp.srtt.map(Span::as_millis_f64),
+            min_rtt_ms: tcp.min_rtt.map(Span::as_millis_f64),
+            state: tcp.state as u8,
+            in_flight_segments: tcp.in_flight_segments,
+            unsent_bytes: tcp.unsent.get(),
+            retransmits: tcp.retransmits,
             goodput_mbps: Rate::over(received - before, at.saturating_since(before_at)).as_mbps(),
-            pacing_mbps: seen.pacing_rate.map(Rate::as_mbps),
-            bound_min: limits.min_segments,
-            bound_max: limits.max_segments,
-            bound_pacing_mbps: limits.max_pacing_rate.map(Rate::as_mbps),
+            pacing_mbps: tcp.pacing_rate.map(Rate::as_mbps),
+            // The values that mean "no limit" in `bound.h` are no values here.
+            bound_min: Some(bound.min_segments).filter(|segments| *segments > 1),
+            bound_max: Some(bound.max_segments).filter(|segments| *segments > 0),
+            bound_pacing_mbps: Some(bound.max_pacing_rate).filter(|rate| *rate > Rate::ZERO).map(Rate::as_mbps),
             reported_bandwidth_mbps: link.and_then(|link| link.bandwidth).map(Rate::as_mbps),
             reported_error_rate: link.and_then(|link| link.error_rate).map(Probability::get),
             cwnd_max_segments: link.and_then(|link| link.cwnd_max_segments),

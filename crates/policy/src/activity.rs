@@ -12,6 +12,7 @@
 //!
 //! *What it leaves out*: how much is sent. A connection with one keystroke in flight at the tick is busy.
 
+use lasthop_connection::TcpState;
 use lasthop_units::{Bytes, Span, Time};
 
 /// The progress of one connection.
@@ -20,36 +21,20 @@ pub struct Activity {
     progress: Option<(Time, Bytes)>,
 }
 
-/// The state of a connection at a tick.
-#[derive(Clone, Copy, Debug)]
-pub struct ActivitySample {
-    /// The time of the tick.
-    pub now: Time,
-    /// Bytes acknowledged since the connection began.
-    pub acked: Bytes,
-    /// Segments sent and not acknowledged.
-    pub in_flight_segments: u32,
-    /// Bytes that the application has written and that have not been sent.
-    pub unsent: Bytes,
-    /// Smoothed RTT.
-    pub srtt: Option<Span>,
-}
-
 impl Activity {
     /// A connection without progress stays busy for at least this long.
     pub const PATIENCE: Span = Span::from_secs(1);
 
-    /// Takes a sample. Returns whether the connection is busy.
-    pub fn on_sample(&mut self, sample: ActivitySample) -> bool {
-        let has_something_to_send = sample.in_flight_segments > 0 || sample.unsent > Bytes::ZERO;
+    /// Takes its state at a tick. Returns whether the connection is busy.
+    pub fn on_sample(&mut self, now: Time, tcp: &TcpState) -> bool {
         let since = match self.progress {
-            Some((since, acked)) if acked == sample.acked && has_something_to_send => since,
+            Some((since, acked)) if acked == tcp.acked && tcp.has_data() => since,
             _ => {
-                self.progress = Some((sample.now, sample.acked));
-                sample.now
+                self.progress = Some((now, tcp.acked));
+                now
             }
         };
-        has_something_to_send && sample.now.saturating_since(since) <= two(sample.srtt).max(Self::PATIENCE)
+        tcp.has_data() && now.saturating_since(since) <= two(tcp.srtt).max(Self::PATIENCE)
     }
 }
 
@@ -62,19 +47,6 @@ pub struct Reception {
     progress: Option<Time>,
 }
 
-/// What has arrived on a connection by a tick.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceptionSample {
-    /// The time of the tick.
-    pub now: Time,
-    /// Bytes received in order since the connection began.
-    pub received: Bytes,
-    /// Payload of a full segment; 0: unknown.
-    pub mss_bytes: u32,
-    /// The RTT as the receiver measures it.
-    pub receive_rtt: Option<Span>,
-}
-
 impl Reception {
     /// Full segments that must arrive between two ticks.
     pub const SEGMENTS: u64 = 2;
@@ -83,16 +55,16 @@ impl Reception {
     /// The full segment of a connection that does not tell its own: RFC 9293 §3.7.1's default.
     const DEFAULT_MSS_BYTES: u32 = 536;
 
-    /// Takes a sample. Returns whether the connection is receiving.
-    pub fn on_sample(&mut self, sample: ReceptionSample) -> bool {
-        let mss_bytes = if sample.mss_bytes == 0 { Self::DEFAULT_MSS_BYTES } else { sample.mss_bytes };
-        let before = self.received.replace(sample.received).unwrap_or(sample.received);
-        let arrived = sample.received.get().saturating_sub(before.get());
+    /// Takes its state at a tick. Returns whether the connection is receiving.
+    pub fn on_sample(&mut self, now: Time, tcp: &TcpState) -> bool {
+        let mss_bytes = if tcp.mss_bytes == 0 { Self::DEFAULT_MSS_BYTES } else { tcp.mss_bytes };
+        let before = self.received.replace(tcp.received).unwrap_or(tcp.received);
+        let arrived = tcp.received.get().saturating_sub(before.get());
         if arrived >= Self::SEGMENTS * u64::from(mss_bytes) {
-            self.progress = Some(sample.now);
+            self.progress = Some(now);
         }
-        let patience = two(sample.receive_rtt).clamp(Activity::PATIENCE, Self::LONGEST_PATIENCE);
-        self.progress.is_some_and(|at| sample.now.saturating_since(at) <= patience)
+        let patience = two(tcp.receive_rtt).clamp(Activity::PATIENCE, Self::LONGEST_PATIENCE);
+        self.progress.is_some_and(|at| now.saturating_since(at) <= patience)
     }
 }
 
@@ -104,16 +76,19 @@ fn two(rtt: Option<Span>) -> Span {
 mod tests {
     use super::*;
 
+    fn at(milliseconds: u64) -> Time {
+        Time::ZERO + Span::from_millis(milliseconds)
+    }
+
     #[test]
     fn a_connection_is_receiving_for_a_second_or_two_rtts_after_two_full_segments_in_a_tick() {
         let mut reception = Reception::default();
         let mut receiving = |milliseconds, received, rtt_ms| {
-            reception.on_sample(ReceptionSample {
-                now: Time::ZERO + Span::from_millis(milliseconds),
-                received: Bytes::new(received),
-                mss_bytes: 1448,
-                receive_rtt: Some(Span::from_millis(rtt_ms)),
-            })
+            let (received, receive_rtt) = (Bytes::new(received), Some(Span::from_millis(rtt_ms)));
+            reception.on_sample(
+                at(milliseconds),
+                &TcpState { received, mss_bytes: 1448, receive_rtt, ..TcpState::default() },
+            )
         };
         assert!(!receiving(0, 1 << 20, 20)); // some time, long ago perhaps
         let received = 1 << 20;
@@ -128,55 +103,48 @@ mod tests {
         assert!(!receiving(29_001, received + 12_000, 60_000)); // not a minute's RTTs
     }
 
-    fn sample(milliseconds: u64, acked: u64, in_flight_segments: u32, srtt: Span) -> ActivitySample {
-        ActivitySample {
-            now: Time::ZERO + Span::from_millis(milliseconds),
-            acked: Bytes::new(acked),
-            in_flight_segments,
-            unsent: Bytes::ZERO,
-            srtt: Some(srtt),
-        }
+    fn tcp(acked: u64, in_flight_segments: u32, srtt: Span) -> TcpState {
+        TcpState { acked: Bytes::new(acked), in_flight_segments, srtt: Some(srtt), ..TcpState::default() }
     }
 
     #[test]
     fn a_connection_with_nothing_to_send_is_idle() {
         let mut activity = Activity::default();
-        assert!(activity.on_sample(sample(0, 1000, 1, Span::from_millis(5))));
-        assert!(!activity.on_sample(sample(500, 2000, 0, Span::from_millis(5))));
-        assert!(
-            activity.on_sample(ActivitySample { unsent: Bytes::new(1), ..sample(1000, 2000, 0, Span::from_millis(5)) })
-        );
+        assert!(activity.on_sample(at(0), &tcp(1000, 1, Span::from_millis(5))));
+        assert!(!activity.on_sample(at(500), &tcp(2000, 0, Span::from_millis(5))));
+        let writes = TcpState { unsent: Bytes::new(1), ..tcp(2000, 0, Span::from_millis(5)) };
+        assert!(activity.on_sample(at(1000), &writes));
     }
 
     #[test]
     fn a_stalled_connection_is_idle_after_a_second() {
         let mut activity = Activity::default();
         let rtt = Span::from_millis(5);
-        assert!(activity.on_sample(sample(0, 1000, 9, rtt)));
-        assert!(activity.on_sample(sample(1000, 1000, 9, rtt)));
-        assert!(!activity.on_sample(sample(1001, 1000, 9, rtt)));
-        assert!(activity.on_sample(sample(1500, 1001, 9, rtt)));
+        assert!(activity.on_sample(at(0), &tcp(1000, 9, rtt)));
+        assert!(activity.on_sample(at(1000), &tcp(1000, 9, rtt)));
+        assert!(!activity.on_sample(at(1001), &tcp(1000, 9, rtt)));
+        assert!(activity.on_sample(at(1500), &tcp(1001, 9, rtt)));
     }
 
     #[test]
     fn one_that_sends_again_after_a_pause_is_busy_before_its_first_ack() {
         let mut activity = Activity::default();
         let rtt = Span::from_secs(3);
-        assert!(activity.on_sample(sample(0, 1000, 9, rtt)));
-        assert!(!activity.on_sample(sample(500, 9000, 0, rtt)));
-        assert!(!activity.on_sample(sample(20_000, 9000, 0, rtt)));
-        assert!(activity.on_sample(sample(20_500, 9000, 9, rtt)));
+        assert!(activity.on_sample(at(0), &tcp(1000, 9, rtt)));
+        assert!(!activity.on_sample(at(500), &tcp(9000, 0, rtt)));
+        assert!(!activity.on_sample(at(20_000), &tcp(9000, 0, rtt)));
+        assert!(activity.on_sample(at(20_500), &tcp(9000, 9, rtt)));
         // Two RTTs after it last had nothing to send, it is no longer busy.
-        assert!(activity.on_sample(sample(26_000, 9000, 9, rtt)));
-        assert!(!activity.on_sample(sample(26_001, 9000, 9, rtt)));
+        assert!(activity.on_sample(at(26_000), &tcp(9000, 9, rtt)));
+        assert!(!activity.on_sample(at(26_001), &tcp(9000, 9, rtt)));
     }
 
     #[test]
     fn one_that_waits_for_an_ack_of_twelve_seconds_is_not_stalled() {
         let mut activity = Activity::default();
         let rtt = Span::from_secs(12);
-        assert!(activity.on_sample(sample(0, 1000, 9, rtt)));
-        assert!(activity.on_sample(sample(24_000, 1000, 9, rtt)));
-        assert!(!activity.on_sample(sample(24_001, 1000, 9, rtt)));
+        assert!(activity.on_sample(at(0), &tcp(1000, 9, rtt)));
+        assert!(activity.on_sample(at(24_000), &tcp(1000, 9, rtt)));
+        assert!(!activity.on_sample(at(24_001), &tcp(1000, 9, rtt)));
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn split(
         at_once: false,
     };
     let (busy_flows, receiving_flows) = (observation.busy_flows().max(1), observation.receiving_flows());
-    let mss_bytes = |flow: &FlowObservation| if flow.mss_bytes == 0 { USUAL_MSS_BYTES } else { flow.mss_bytes };
+    let mss_bytes = |flow: &FlowObservation| if flow.tcp.mss_bytes == 0 { USUAL_MSS_BYTES } else { flow.tcp.mss_bytes };
     let bounded = |flow: &FlowObservation| FlowDecision {
         id: flow.id,
         bound: Some(each(busy_flows, receiving_flows, mss_bytes(flow))),

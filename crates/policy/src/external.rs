@@ -158,6 +158,7 @@ fn bound(limits: &schema::Limits, floor: u32) -> Result<Option<Bound>, String> {
 mod tests {
     use super::*;
     use crate::FlowObservation;
+    use lasthop_connection::TcpState;
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::{Span, Time};
     use std::cell::RefCell;
@@ -282,9 +283,9 @@ mod tests {
         let word = schema::Word { kind: 9, hex: "000102030405060708090a0b0c0d0eff".to_owned() };
         let report = Report { busy_flows: 2, word: Some(word.to_word().expect("a word")), ..Report::default() };
         let peers = Neighbourhood::new(vec![Peer { id: PeerId(255), report, heard_at: at(1) }]);
-        let receive_rtt = Some(Span::from_millis(20));
-        let srtt = Some(Span::from_nanos(1_234_567));
-        let flow = FlowObservation { srtt, receive_rtt, left_alone: true, ..seen(&[7])[0] };
+        let (srtt, receive_rtt) = (Some(Span::from_nanos(1_234_567)), Some(Span::from_millis(20)));
+        let tcp = TcpState { srtt, receive_rtt, ..TcpState::default() };
+        let flow = FlowObservation { tcp, left_alone: true, ..seen(&[7])[0] };
         let line = schema::Line::Observation(schema::Observation::new(
             3,
             &Observation { now: at(2), flows: &[flow], peers: &peers },

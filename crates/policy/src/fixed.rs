@@ -50,6 +50,7 @@ impl Policy for Fixed {
 mod tests {
     use super::*;
     use crate::{FlowId, FlowObservation, PolicyName};
+    use lasthop_connection::TcpState;
     use lasthop_laws::bound::Bound;
     use lasthop_peers::Neighbourhood;
     use lasthop_units::{Span, Time};
@@ -66,9 +67,7 @@ mod tests {
     fn flow(id: u64, busy: bool) -> FlowObservation {
         FlowObservation {
             id: FlowId(id),
-            srtt: None,
-            min_rtt: None,
-            cwnd_segments: 10,
+            tcp: TcpState { cwnd_segments: 10, ..TcpState::default() },
             busy,
             ..FlowObservation::default()
         }
@@ -117,7 +116,8 @@ mod tests {
             bound_receive_segments: Some(30),
             ..PolicySettings::default()
         });
-        let receiving = |id| FlowObservation { receiving: true, mss_bytes: 1000, ..flow(id, false) };
+        let tcp = TcpState { mss_bytes: 1000, ..TcpState::default() };
+        let receiving = |id| FlowObservation { receiving: true, tcp, ..flow(id, false) };
         let decision = tick(&mut policy, 0, &[receiving(1), receiving(2), flow(3, true)]);
         let received = |flow: usize| decision.flows[flow].bound.map(|bound| bound.max_receive_bytes);
         // 30 / 2 = 15 each, of 1000 bytes, or of 1448 where it is not known; for one more, 30 / 3 = 10.

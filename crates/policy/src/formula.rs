@@ -68,6 +68,7 @@ impl Policy for Formula {
 mod tests {
     use super::*;
     use crate::{FlowDecision, FlowId, FlowObservation, PolicyName, RttReading, Start};
+    use lasthop_connection::TcpState;
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::{Span, Time};
     use proptest::prelude::*;
@@ -87,9 +88,12 @@ mod tests {
     fn flow(id: u64, srtt_ms: u64, min_rtt_ms: u64) -> FlowObservation {
         FlowObservation {
             id: FlowId(id),
-            srtt: Some(Span::from_millis(srtt_ms)),
-            min_rtt: Some(Span::from_millis(min_rtt_ms)),
-            cwnd_segments: 500,
+            tcp: TcpState {
+                srtt: Some(Span::from_millis(srtt_ms)),
+                min_rtt: Some(Span::from_millis(min_rtt_ms)),
+                cwnd_segments: 500,
+                ..TcpState::default()
+            },
             busy: true,
             ..FlowObservation::default()
         }
@@ -220,7 +224,7 @@ mod tests {
     #[test]
     fn before_the_first_rtt_nothing_is_decided() {
         let mut policy = formula(|_| ());
-        let unmeasured = FlowObservation { srtt: None, min_rtt: None, ..flow(1, 1, 1) };
+        let unmeasured = FlowObservation { tcp: TcpState::default(), ..flow(1, 1, 1) };
         let decision = decide(&mut policy, 0, 1, &[unmeasured]);
         assert_eq!((decision.bound, decision.reason), (None, Reason::NoRtt));
     }
@@ -255,12 +259,11 @@ mod tests {
         ) {
             let mut policy = formula(|settings| settings.minimum_segments = minimum_segments);
             for (tick, (flows, n)) in ticks.iter().enumerate() {
-                let flows: Vec<_> = flows.iter().map(|(id, srtt, min_rtt, busy)| FlowObservation {
-                    id: FlowId(*id),
-                    srtt: srtt.map(Span::from_nanos),
-                    min_rtt: min_rtt.map(Span::from_nanos),
-                    cwnd_segments: 1,
-                    busy: *busy, ..FlowObservation::default() }).collect();
+                let flows: Vec<_> = flows.iter().map(|(id, srtt, min_rtt, busy)| {
+                    let [srtt, min_rtt] = [srtt, min_rtt].map(|nanos| nanos.map(Span::from_nanos));
+                    let tcp = TcpState { srtt, min_rtt, cwnd_segments: 1, ..TcpState::default() };
+                    FlowObservation { id: FlowId(*id), tcp, busy: *busy, ..FlowObservation::default() }
+                }).collect();
                 let now = Time::ZERO + Span::from_millis(500) * tick as u64;
                 let decision = policy.on_tick(&Observation { now, flows: &flows, peers: &terminals(*n) });
                 prop_assert_eq!(decision.flows.len(), flows.len());

@@ -9,14 +9,15 @@
 //! *What it leaves out*: leases, which the caller adds. Applying a bound may fail; the caller reports success by
 //! [`Governor::on_applied`].
 
-use crate::activity::{Activity, ActivitySample, Reception, ReceptionSample};
+use crate::activity::{Activity, Reception};
 use crate::{
     Decision, Enabled, FlowDecision, FlowId, FlowMap, FlowObservation, Observation, Policy, PolicyState, Reason,
     Trigger,
 };
+use lasthop_connection::TcpState;
 use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_peers::{Neighbourhood, Report};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Rate, Span, Time};
 use std::collections::BTreeMap;
 
 /// One connection in the state of the host's TCP.
@@ -24,27 +25,8 @@ use std::collections::BTreeMap;
 pub struct FlowSample {
     /// The connection; no two samples of a tick have the same.
     pub id: FlowId,
-    /// Smoothed RTT; `None` before the first sample.
-    pub srtt: Option<Span>,
-    /// Lowest RTT; `None` before the first sample.
-    pub min_rtt: Option<Span>,
-    /// RTT of the newest segment acknowledged; `None` before the first sample.
-    pub newest_rtt: Option<Span>,
-    /// The congestion window.
-    pub cwnd_segments: u32,
-    /// Bytes acknowledged since the connection began.
-    pub acked: Bytes,
-    /// Segments sent and not acknowledged.
-    pub in_flight_segments: u32,
-    /// Bytes that the application has written and that have not been sent.
-    pub unsent: Bytes,
-    /// Payload of a full segment, in bytes.
-    pub mss_bytes: u32,
-    /// Bytes received in order since the connection began.
-    pub received: Bytes,
-    /// The RTT as the receiver of data measures it; `None` before the first sample. In whole milliseconds on most
-    /// systems, and with the sender's waits in it where that has nothing to send.
-    pub receive_rtt: Option<Span>,
+    /// Its state.
+    pub tcp: TcpState,
     /// Whether its window can be bounded: TCP applies our bounds to it.
     pub controllable: bool,
     /// Whether it is left alone, whatever the policy decides: limits are not split over it.
@@ -263,31 +245,12 @@ impl Governor {
 
 impl FlowSample {
     fn observe(&self, now: Time, flow: &mut Flow) -> FlowObservation {
-        let Self { id, srtt, min_rtt, newest_rtt, cwnd_segments, acked, in_flight_segments, unsent, mss_bytes, .. } =
-            *self;
-        let Self { received, receive_rtt, left_alone, .. } = *self;
-        let busy = flow.activity.on_sample(ActivitySample { now, acked, in_flight_segments, unsent, srtt });
-        let receiving = flow.reception.on_sample(ReceptionSample { now, received, mss_bytes, receive_rtt });
+        let Self { id, tcp, left_alone, .. } = *self;
+        let busy = flow.activity.on_sample(now, &tcp);
+        let receiving = flow.reception.on_sample(now, &tcp);
         // The handshake's RTT is in `min_rtt`, even where this end sends nothing else.
-        flow.min_receive_rtt = [flow.min_receive_rtt, receive_rtt, min_rtt].into_iter().flatten().min();
-        let backlogged = unsent > Bytes::ZERO;
-        FlowObservation {
-            id,
-            srtt,
-            min_rtt,
-            cwnd_segments,
-            busy,
-            newest_rtt,
-            acked,
-            in_flight_segments,
-            backlogged,
-            mss_bytes,
-            received,
-            receive_rtt,
-            min_receive_rtt: flow.min_receive_rtt,
-            receiving,
-            left_alone,
-        }
+        flow.min_receive_rtt = [flow.min_receive_rtt, tcp.receive_rtt, tcp.min_rtt].into_iter().flatten().min();
+        FlowObservation { id, tcp, busy, min_receive_rtt: flow.min_receive_rtt, receiving, left_alone }
     }
 }
 
@@ -327,9 +290,9 @@ fn report_of(flows: &[FlowObservation], enabled: impl IntoIterator<Item = Trigge
     });
     Report {
         busy_flows: u16::try_from(busy().count()).unwrap_or(u16::MAX),
-        waiting: flows.iter().any(|flow| !flow.busy && (flow.in_flight_segments > 0 || flow.backlogged)),
-        srtt: risen_most.and_then(|flow| flow.srtt),
-        min_rtt: risen_most.and_then(|flow| flow.min_rtt),
+        waiting: flows.iter().any(|flow| !flow.busy && flow.tcp.has_data()),
+        srtt: risen_most.and_then(|flow| flow.tcp.srtt),
+        min_rtt: risen_most.and_then(|flow| flow.tcp.min_rtt),
         controlling,
         congested,
         ..Report::default()
@@ -341,6 +304,7 @@ mod tests {
     use super::*;
     use crate::{PolicyName, PolicySettings, Trigger};
     use lasthop_peers::{Peer, PeerId};
+    use lasthop_units::Bytes;
 
     fn at(tick: u64) -> Time {
         Time::ZERO + Span::from_millis(500 * tick)
@@ -349,12 +313,15 @@ mod tests {
     fn sample(id: u64, tick: u64, srtt_ms: u64) -> FlowSample {
         FlowSample {
             id: FlowId(id),
-            srtt: Some(Span::from_millis(srtt_ms)),
-            min_rtt: Some(Span::from_millis(100)),
-            cwnd_segments: 500,
-            acked: Bytes::new(tick),
-            in_flight_segments: 500,
-            unsent: Bytes::ZERO,
+            tcp: TcpState {
+                srtt: Some(Span::from_millis(srtt_ms)),
+                min_rtt: Some(Span::from_millis(100)),
+                cwnd_segments: 500,
+                acked: Bytes::new(tick),
+                in_flight_segments: 500,
+                unsent: Bytes::ZERO,
+                ..TcpState::default()
+            },
             controllable: true,
             ..FlowSample::default()
         }
@@ -412,7 +379,13 @@ mod tests {
         assert_eq!((turn.bounds.as_slice(), turn.report.controlling), (&[(FlowId(7), None)][..], false));
         governor.on_applied(&turn);
         assert_eq!(
-            governor.on_tick(at(2), &[FlowSample { acked: Bytes::new(9), ..alien }], &Neighbourhood::alone()).bounds,
+            governor
+                .on_tick(
+                    at(2),
+                    &[FlowSample { tcp: TcpState { acked: Bytes::new(9), ..alien.tcp }, ..alien }],
+                    &Neighbourhood::alone()
+                )
+                .bounds,
             []
         );
         assert_eq!(governor.counts().bounds_changed, 2);
@@ -436,7 +409,8 @@ mod tests {
             let limit = Some(Limit { rule, rate: Rate::from_mbps(6.0) });
             FlowSample { limit, ..sample(id, tick, 100) }
         };
-        let idle = FlowSample { in_flight_segments: 0, acked: Bytes::ZERO, ..limited(4, 0, 0) };
+        let mut idle = limited(4, 0, 0);
+        (idle.tcp.in_flight_segments, idle.tcp.acked) = (0, Bytes::ZERO);
         let samples = [limited(1, 1, 0), limited(2, 1, 0), limited(3, 1, 1), idle, sample(5, 1, 100)];
         let turn = governor.on_tick(at(1), &samples, &Neighbourhood::alone());
         // 6 / 2 each; the other rule's alone; 6 / 3 if the idle one begins.
@@ -504,7 +478,8 @@ mod tests {
     #[test]
     fn the_report_says_what_is_busy_and_the_counts_who_was_there() {
         let mut governor = governor(PolicyName::Formula, true);
-        let idle = FlowSample { in_flight_segments: 0, ..sample(9, 0, 900) };
+        let mut idle = sample(9, 0, 900);
+        idle.tcp.in_flight_segments = 0;
         let peer = |id| Peer { id: PeerId(id), report: Report { busy_flows: 1, ..Report::default() }, heard_at: at(0) };
         let peers = Neighbourhood::new(vec![peer(1), peer(2)]);
         let turn = governor.on_tick(at(0), &[sample(7, 0, 200), idle], &peers);
@@ -518,11 +493,14 @@ mod tests {
     fn a_host_that_only_receives_is_not_busy_and_knows_the_lowest_rtt_of_either_direction() {
         let mut governor = governor(PolicyName::Fixed, true);
         let download = |tick, receive_rtt_ms| FlowSample {
-            in_flight_segments: 0,
-            acked: Bytes::ZERO,
-            mss_bytes: 1448,
-            received: Bytes::new(1_000_000 * (tick + 1)),
-            receive_rtt: Some(Span::from_millis(receive_rtt_ms)),
+            tcp: TcpState {
+                in_flight_segments: 0,
+                acked: Bytes::ZERO,
+                mss_bytes: 1448,
+                received: Bytes::new(1_000_000 * (tick + 1)),
+                receive_rtt: Some(Span::from_millis(receive_rtt_ms)),
+                ..sample(7, tick, 100).tcp
+            },
             ..sample(7, tick, 100)
         };
         let mut seen = |tick, receive_rtt_ms| {
@@ -552,9 +530,12 @@ mod tests {
     fn a_host_reports_the_connection_whose_rtt_has_risen_most() {
         let flow = |id, srtt_ms, busy| FlowObservation {
             id: FlowId(id),
-            srtt: Some(Span::from_millis(srtt_ms)),
-            min_rtt: Some(Span::from_millis(100)),
-            cwnd_segments: 1,
+            tcp: TcpState {
+                srtt: Some(Span::from_millis(srtt_ms)),
+                min_rtt: Some(Span::from_millis(100)),
+                cwnd_segments: 1,
+                ..TcpState::default()
+            },
             busy,
             ..FlowObservation::default()
         };
@@ -567,8 +548,9 @@ mod tests {
         assert_eq!((report.controlling, report.congested), (true, true));
         assert_eq!(report_of(&[], []), Report::default());
         // Data are sent or written, and none get through.
-        let stalled = FlowObservation { in_flight_segments: 1, ..flow(1, 900, false) };
-        for flow in [stalled, FlowObservation { in_flight_segments: 0, backlogged: true, ..stalled }] {
+        let (mut stalled, mut backlogged) = (flow(1, 900, false), flow(1, 900, false));
+        (stalled.tcp.in_flight_segments, backlogged.tcp.unsent) = (1, Bytes::new(1));
+        for flow in [stalled, backlogged] {
             let report = report_of(&[flow], []);
             assert_eq!(report, Report { waiting: true, ..Report::default() });
             assert!(report.has_something_to_send() && !Report::default().has_something_to_send());

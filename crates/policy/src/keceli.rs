@@ -54,7 +54,7 @@ impl Policy for Keceli {
         self.since.meet(observation);
         let mut known = std::mem::take(&mut self.lowest_rtts);
         for flow in observation.flows {
-            let lowest = [known.remove(&flow.id), flow.min_rtt, flow.srtt].into_iter().flatten().min();
+            let lowest = [known.remove(&flow.id), flow.tcp.min_rtt, flow.tcp.srtt].into_iter().flatten().min();
             self.lowest_rtts.extend(lowest.map(|lowest| (flow.id, lowest)));
         }
         // Peers' numbers are believed up to `maximum_terminals`; this host's own connections all count.
@@ -73,6 +73,7 @@ impl Policy for Keceli {
 mod tests {
     use super::*;
     use crate::PolicyName;
+    use lasthop_connection::TcpState;
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::Time;
 
@@ -87,8 +88,11 @@ mod tests {
         let peers = Neighbourhood::new(peers.iter().enumerate().map(peer).collect());
         let flow = |id| FlowObservation {
             id: FlowId(id),
-            srtt: Some(Span::from_millis(900)),
-            min_rtt: Some(Span::from_millis(256)),
+            tcp: TcpState {
+                srtt: Some(Span::from_millis(900)),
+                min_rtt: Some(Span::from_millis(256)),
+                ..TcpState::default()
+            },
             busy: true,
             ..FlowObservation::default()
         };

@@ -116,8 +116,8 @@ impl Latch {
     /// Takes the RTT of the connection; `None` before it is known.
     fn observe(&mut self, flow: &FlowObservation) -> Option<Rise> {
         // Kernels forget their lowest RTT after some minutes; in the papers it holds for the connection.
-        self.lowest_rtt = [self.lowest_rtt, flow.min_rtt, flow.srtt].into_iter().flatten().min();
-        Rise::new(flow.srtt?, self.lowest_rtt?)
+        self.lowest_rtt = [self.lowest_rtt, flow.tcp.min_rtt, flow.tcp.srtt].into_iter().flatten().min();
+        Rise::new(flow.tcp.srtt?, self.lowest_rtt?)
     }
 
     /// Whether the connection is under control by its own RTT, given `rise`.

@@ -44,9 +44,10 @@ pub use settings::{Ablation, Cap, PeerLatch, PolicySettings, RttReading, TableIn
 pub use share::Share;
 pub use table::{Row, Table, WindowTable};
 
+use lasthop_connection::TcpState;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Word};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Rate, Span, Time};
 
 /// The time between two decisions (hayakawa: "The communication situation is checked approximately every 0.5 seconds").
 pub const TICK: Span = Span::from_millis(500);
@@ -138,31 +139,11 @@ pub struct FlowId(pub u64);
 pub struct FlowObservation {
     /// The connection.
     pub id: FlowId,
-    /// Smoothed RTT; `None` before the first sample.
-    pub srtt: Option<Span>,
-    /// Lowest RTT; `None` before the first sample.
-    pub min_rtt: Option<Span>,
-    /// The congestion window.
-    pub cwnd_segments: u32,
+    /// Its state.
+    pub tcp: TcpState,
     /// Whether it is sending, as [`crate::activity`] defines it.
     pub busy: bool,
-    /// RTT of the newest segment acknowledged. Unlike `srtt`, which is of the oldest, it does not contain the
-    /// receiver's wait for a second segment. `None` before the first sample.
-    pub newest_rtt: Option<Span>,
-    /// Bytes acknowledged since the connection began.
-    pub acked: Bytes,
-    /// Segments sent and not acknowledged.
-    pub in_flight_segments: u32,
-    /// The application has written more than was sent.
-    pub backlogged: bool,
-    /// Payload of a full segment, in bytes; 0: unknown.
-    pub mss_bytes: u32,
-    /// Bytes received in order since the connection began.
-    pub received: Bytes,
-    /// The RTT as the receiver of data measures it; `None` before the first sample. In whole milliseconds on most
-    /// systems, and with the sender's waits in it where that has nothing to send.
-    pub receive_rtt: Option<Span>,
-    /// The lowest of `receive_rtt` and `min_rtt` at any tick: with the handshake's. `None` before both.
+    /// The lowest of [`TcpState::receive_rtt`] and [`TcpState::min_rtt`] at any tick: with the handshake's. `None` before both.
     pub min_receive_rtt: Option<Span>,
     /// Whether the other side is sending data, as [`crate::activity`] defines it.
     pub receiving: bool,
@@ -243,7 +224,7 @@ impl FlowDecision {
 impl FlowObservation {
     /// RTT / lowest RTT (hayakawa eqs. 1 and 5); `None` before both are known.
     pub fn ratio(&self) -> Option<f64> {
-        self.srtt?.over(self.min_rtt?)
+        self.tcp.srtt?.over(self.tcp.min_rtt?)
     }
 }
 
@@ -283,9 +264,12 @@ mod tests {
     fn the_policy_none_bounds_nothing() {
         let flow = FlowObservation {
             id: FlowId(7),
-            srtt: Some(Span::from_secs(12)),
-            min_rtt: Some(Span::from_millis(256)),
-            cwnd_segments: 570,
+            tcp: TcpState {
+                srtt: Some(Span::from_secs(12)),
+                min_rtt: Some(Span::from_millis(256)),
+                cwnd_segments: 570,
+                ..TcpState::default()
+            },
             busy: true,
             ..FlowObservation::default()
         };
@@ -300,16 +284,19 @@ mod tests {
     fn the_ratio_is_current_over_lowest_rtt() {
         let mut flow = FlowObservation {
             id: FlowId(1),
-            srtt: Some(Span::from_millis(1536)),
-            min_rtt: Some(Span::from_millis(256)),
-            cwnd_segments: 1,
+            tcp: TcpState {
+                srtt: Some(Span::from_millis(1536)),
+                min_rtt: Some(Span::from_millis(256)),
+                cwnd_segments: 1,
+                ..TcpState::default()
+            },
             busy: true,
             ..FlowObservation::default()
         };
         assert_eq!(flow.ratio(), Some(6.0)); // 1536 / 256
-        flow.min_rtt = Some(Span::ZERO);
+        flow.tcp.min_rtt = Some(Span::ZERO);
         assert_eq!(flow.ratio(), None);
-        flow.min_rtt = None;
+        flow.tcp.min_rtt = None;
         assert_eq!(flow.ratio(), None);
     }
 }

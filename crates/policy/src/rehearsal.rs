@@ -5,6 +5,7 @@
 
 use crate::governor::{FlowSample, Governor};
 use crate::{FlowId, PolicySettings, TICK};
+use lasthop_connection::TcpState;
 use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
 use lasthop_units::{Bytes, Span, Time};
 
@@ -32,19 +33,23 @@ fn congestion(governor: &mut Governor) {
         let srtt = LOWEST + Span::from_millis(2_000 * depth / TICKS);
         let flow = |id| FlowSample {
             id: FlowId(id),
-            srtt: (tick > 0).then_some(srtt),
-            min_rtt: (tick > 0).then_some(LOWEST),
-            newest_rtt: (tick > 0).then_some(srtt),
-            cwnd_segments: 10 + tick as u32,
-            acked: Bytes::new(100_000 * tick),
-            in_flight_segments: 10,
-            unsent: Bytes::new(100_000),
-            mss_bytes: 1448,
+            tcp: TcpState {
+                srtt: (tick > 0).then_some(srtt),
+                min_rtt: (tick > 0).then_some(LOWEST),
+                newest_rtt: (tick > 0).then_some(srtt),
+                cwnd_segments: 10 + tick as u32,
+                acked: Bytes::new(100_000 * tick),
+                in_flight_segments: 10,
+                unsent: Bytes::new(100_000),
+                mss_bytes: 1448,
+                ..TcpState::default()
+            },
             controllable: true,
             ..FlowSample::default()
         };
-        let received = Bytes::new(200_000 * tick);
-        let download = FlowSample { in_flight_segments: 0, received, receive_rtt: Some(srtt), ..flow(3) };
+        let mut download = flow(3);
+        download.tcp.in_flight_segments = 0;
+        (download.tcp.received, download.tcp.receive_rtt) = (Bytes::new(200_000 * tick), Some(srtt));
         let report = Report {
             busy_flows: 1,
             srtt: Some(srtt),

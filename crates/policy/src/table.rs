@@ -133,6 +133,7 @@ impl Policy for Table {
 mod tests {
     use super::*;
     use crate::{Enabled, FlowDecision, FlowId, FlowObservation, PeerLatch, PolicyName, Trigger};
+    use lasthop_connection::TcpState;
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::{Span, Time};
     use proptest::prelude::*;
@@ -158,9 +159,12 @@ mod tests {
     fn flow(id: u64, srtt_ms: u64, min_rtt_ms: u64) -> FlowObservation {
         FlowObservation {
             id: FlowId(id),
-            srtt: Some(Span::from_millis(srtt_ms)),
-            min_rtt: Some(Span::from_millis(min_rtt_ms)),
-            cwnd_segments: 500,
+            tcp: TcpState {
+                srtt: Some(Span::from_millis(srtt_ms)),
+                min_rtt: Some(Span::from_millis(min_rtt_ms)),
+                cwnd_segments: 500,
+                ..TcpState::default()
+            },
             busy: true,
             ..FlowObservation::default()
         }

@@ -1,6 +1,7 @@
 //! The policies: what holds whatever peers say, TCP shows, and a file sets.
 #![allow(missing_docs)]
 
+use lasthop_connection::TcpState;
 use lasthop_keys::{Document, Keys as _, Kind};
 use lasthop_laws::bound::LEAST_PACING_RATE;
 use lasthop_peers::{Neighbourhood, Peer, PeerId, Report, Word};
@@ -147,17 +148,20 @@ fn observed(id: u64, seen: Seen, acked: u64, received: u64) -> FlowObservation {
     let [busy, backlogged, receiving] = seen.flags;
     FlowObservation {
         id: FlowId(id),
-        srtt,
-        min_rtt,
-        cwnd_segments: 100,
+        tcp: TcpState {
+            srtt,
+            min_rtt,
+            cwnd_segments: 100,
+            newest_rtt,
+            acked: Bytes::new(acked),
+            in_flight_segments: seen.in_flight_segments,
+            unsent: Bytes::new(backlogged.into()),
+            mss_bytes: seen.mss_bytes,
+            received: Bytes::new(received),
+            receive_rtt,
+            ..TcpState::default()
+        },
         busy,
-        newest_rtt,
-        acked: Bytes::new(acked),
-        in_flight_segments: seen.in_flight_segments,
-        backlogged,
-        mss_bytes: seen.mss_bytes,
-        received: Bytes::new(received),
-        receive_rtt,
         min_receive_rtt,
         receiving,
         ..FlowObservation::default()

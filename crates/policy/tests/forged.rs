@@ -6,6 +6,7 @@
 //! beacons.
 #![allow(missing_docs)]
 
+use lasthop_connection::TcpState;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::beacon::{Beacon, INTERVAL, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
@@ -80,14 +81,17 @@ impl Host {
     fn on_tick(&mut self, now: Time, rtt: Span) {
         let sample = FlowSample {
             id: FlowId(1),
-            srtt: Some(rtt),
-            min_rtt: Some(Span::from_secs_f64(BASE_S)),
-            newest_rtt: Some(rtt),
-            cwnd_segments: 100,
-            acked: Bytes::new(self.acked as u64),
-            in_flight_segments: 100,
-            unsent: Bytes::new(1_000_000),
-            mss_bytes: 1448,
+            tcp: TcpState {
+                srtt: Some(rtt),
+                min_rtt: Some(Span::from_secs_f64(BASE_S)),
+                newest_rtt: Some(rtt),
+                cwnd_segments: 100,
+                acked: Bytes::new(self.acked as u64),
+                in_flight_segments: 100,
+                unsent: Bytes::new(1_000_000),
+                mss_bytes: 1448,
+                ..TcpState::default()
+            },
             controllable: true,
             ..FlowSample::default()
         };

@@ -209,7 +209,7 @@ impl State {
         let goodput =
             Rate::over(Bytes::new(received.get().saturating_sub(before.get())), at.saturating_since(since)).as_mbps();
         self.sample.t_s = at.as_secs_f64();
-        self.sample.flows.push((flow, goodput, seen.srtt.map(Span::as_millis_f64), seen.cwnd_segments));
+        self.sample.flows.push((flow, goodput, seen.tcp.srtt.map(Span::as_millis_f64), seen.tcp.cwnd_segments));
     }
 
     /// The run is tried once more: its samples begin anew.

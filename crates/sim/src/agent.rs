@@ -19,7 +19,7 @@ use lasthop_peers::{Arrived, Ear, Limits, Own, PeerId, Report};
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_policy::{FlowId, Nothing, PolicyName};
 use lasthop_scenario::{AgentMode, HostPolicyResult, HostSpec};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Span, Time};
 use rand::RngExt as _;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -48,22 +48,7 @@ pub(crate) struct Agent {
 
 /// An end of a connection on this host, as the agent sees it.
 pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
-    FlowSample {
-        id,
-        srtt: info.srtt,
-        min_rtt: info.min_rtt,
-        cwnd_segments: info.cwnd_segments,
-        acked: Bytes::new(info.acked_bytes),
-        in_flight_segments: info.in_flight_segments,
-        unsent: Bytes::new(info.unsent_bytes),
-        newest_rtt: info.newest_rtt,
-        mss_bytes: info.mss_bytes,
-        received: Bytes::new(info.received_bytes),
-        receive_rtt: info.receive_rtt,
-        controllable: true,
-        left_alone: false,
-        limit: None,
-    }
+    FlowSample { id, tcp: info.tcp, controllable: true, left_alone: false, limit: None }
 }
 
 impl Agent {

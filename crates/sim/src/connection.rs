@@ -96,11 +96,8 @@ impl Connection {
 
     /// What a bound at the near end, with this lease, means for the data of this connection.
     pub(crate) fn interval(&self, from: Time, until: Time, bound: Option<Bound>) -> Interval {
-        if self.writer == NEAR {
-            Interval::of_sender(from, until, bound)
-        } else {
-            Interval::of_receiver(from, until, bound)
-        }
+        let interval = Interval { from, until, bound: bound.unwrap_or_default() };
+        if self.writer == NEAR { interval.of_sender() } else { interval.of_receiver() }
     }
 
     /// Bytes of this incarnation that the receiving application has read.
@@ -151,12 +148,12 @@ impl Connection {
         let link = info.as_ref().and_then(|info| info.last_link);
         let retransmits = match &self.ends {
             Ends::Quic(ends) => ends[self.writer].info().map(|info| info.lost_packets),
-            Ends::None | Ends::Tcp(_) => info.as_ref().map(|info| info.retransmits),
+            Ends::None | Ends::Tcp(_) => info.as_ref().map(|info| info.tcp.retransmits),
         };
         let now = Counts {
             received: Bytes::new(self.read_bytes()) + self.datagrams_received,
             retransmits: retransmits.unwrap_or(0),
-            timeouts: info.as_ref().map_or(0, |info| info.timeouts),
+            timeouts: info.as_ref().and_then(|info| info.tcp.timeouts).unwrap_or(0),
             heard_reports: link.is_some(),
             ignored_losses: link.map_or(0, |link| link.ignored_losses.into()),
             heeded_losses: link.map_or(0, |link| link.heeded_losses().into()),

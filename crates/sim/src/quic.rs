@@ -5,6 +5,7 @@
 use crate::connection::Ends;
 use crate::packet::{Payload, Tag};
 use crate::simulation::{DATAGRAM_HEADERS, Owner, Simulation, offer};
+use lasthop_connection::TcpState;
 use lasthop_measure::Seen;
 use lasthop_network::random::Streams;
 use lasthop_network::{Destination, Packet};
@@ -41,7 +42,7 @@ pub(crate) fn seen(sender: &End, lost_packets: u64) -> Option<Seen> {
     let info = sender.info().filter(|_| sender.is_established())?;
     let full = u64::from(info.datagram_bytes);
     let segments = |bytes: Bytes| u32::try_from(bytes.get() / full).unwrap_or(u32::MAX);
-    Some(Seen {
+    let tcp = TcpState {
         acked: info.acked,
         cwnd_segments: segments(info.cwnd),
         ssthresh_segments: info.ssthresh.map(segments),
@@ -49,9 +50,11 @@ pub(crate) fn seen(sender: &End, lost_packets: u64) -> Option<Seen> {
         min_rtt: Some(info.min_rtt),
         // What an ACK of a single datagram leaves is under way, too.
         in_flight_segments: info.in_flight.get().div_ceil(full) as u32,
+        mss_bytes: info.datagram_bytes.into(),
         retransmits: lost_packets,
-        ..Seen::default()
-    })
+        ..TcpState::default()
+    };
+    Some(Seen { tcp, last_link: None })
 }
 
 impl Simulation<'_> {

@@ -72,7 +72,7 @@ fn upload(case: &Case, simulated: Span) -> (u64, u64, lasthop_tcp::Info) {
         }
     }
     let info = client.info();
-    (info.segments_sent, packets, info)
+    (info.tcp.sent_segments, packets, info)
 }
 
 fn cases() -> Vec<Case> {
@@ -119,8 +119,8 @@ fn main() {
             let start = Instant::now();
             let (segments, _, info) = black_box(upload(&case, simulated));
             best = best.min(start.elapsed().as_secs_f64() / segments as f64);
-            let goodput = info.acked_bytes as f64 * 8.0 / 1e6 / simulated.as_secs_f64();
-            shown = Some((segments, goodput, 100.0 * info.retransmits as f64 / segments as f64));
+            let goodput = info.tcp.acked.get() as f64 * 8.0 / 1e6 / simulated.as_secs_f64();
+            shown = Some((segments, goodput, 100.0 * info.tcp.retransmits as f64 / segments as f64));
         }
         let (segments, goodput, retransmits) = shown.expect("there is time for one run");
         let name = case.name;

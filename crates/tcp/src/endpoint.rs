@@ -417,11 +417,10 @@ impl Endpoint {
 
     /// The state and counters of both halves.
     pub fn info(&self) -> Info {
-        Info {
-            received_bytes: self.receiver.in_order_bytes(),
-            receive_rtt: self.receive_rtt.get(),
-            ..self.sender.info()
-        }
+        let mut info = self.sender.info();
+        info.tcp.received = Bytes::new(self.receiver.in_order_bytes());
+        info.tcp.receive_rtt = self.receive_rtt.get();
+        info
     }
 
     #[cfg(test)]

@@ -66,5 +66,5 @@ mod tests;
 
 pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Tsq};
 pub use endpoint::Endpoint;
-pub use info::{CongestionState, Info};
+pub use info::Info;
 pub use segment::{Offer, SackBlocks, Segment, Timestamps};

@@ -319,15 +319,10 @@ const fn told_s(config: &LastLinkConfig) -> u32 {
 pub(crate) fn flow_sight(sample: &SocketSample) -> FlowSight {
     FlowSight {
         id: sample.cookie,
-        received: sample.received,
+        tcp: sample.tcp,
         received_segments: sample.received_segments,
         out_of_order_segments: sample.out_of_order_segments,
-        receive_rtt: sample.receive_rtt,
         idle: sample.idle,
-        sent_segments: sample.sent_segments,
-        retransmits: sample.retransmits,
-        srtt: sample.srtt,
-        min_rtt: sample.min_rtt,
     }
 }
 

@@ -14,7 +14,7 @@ use lasthop_units::Span;
 use std::sync::Arc;
 
 pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
-pub use lasthop_kernel::{CongestionState, Left, SocketSample, StateChange, TooManyCgroups};
+pub use lasthop_kernel::{Left, SocketSample, StateChange, TooManyCgroups};
 
 /// Observes and controls a host's TCP. Dropping it undoes every remaining change.
 pub trait HostTcp {
@@ -110,16 +110,7 @@ pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> Result<Loaded> + '
 pub(crate) fn flow_sample(sample: &SocketSample, rules: &[RuleConfig]) -> FlowSample {
     FlowSample {
         id: FlowId(sample.cookie),
-        srtt: sample.srtt,
-        min_rtt: sample.min_rtt,
-        newest_rtt: sample.newest_rtt,
-        mss_bytes: u32::try_from(sample.mss.get()).unwrap_or(0),
-        cwnd_segments: sample.cwnd_segments,
-        acked: sample.acked,
-        in_flight_segments: sample.in_flight_segments,
-        unsent: sample.unsent,
-        received: sample.received,
-        receive_rtt: sample.receive_rtt,
+        tcp: sample.tcp,
         controllable: sample.controlled,
         left_alone: rules::left_by(rules, sample).is_some() || sample.left.is_some_and(|left| left != Left::Yet),
         limit: rules::limit(rules, sample),

@@ -113,13 +113,13 @@ impl Metrics {
         let mut awake = 0;
         for (flow, busy) in flows {
             awake += 1;
-            let now = [flow.acked.get(), flow.received.get(), flow.retransmits];
+            let now = [flow.tcp.acked.get(), flow.tcp.received.get(), flow.tcp.retransmits];
             let new = Counted { carried: now, tick: self.tick, dozes: flow.idle >= ASLEEP / 2 };
             let before = self.counted.insert(flow.cookie, new).map_or(now, |counted| counted.carried);
             for ((count, now), before) in self.counts.traffic.iter_mut().zip(now).zip(before) {
                 *count += now.saturating_sub(before);
             }
-            if let (true, Some(rtt), Some(least)) = (busy, flow.srtt, flow.min_rtt) {
+            if let (true, Some(rtt), Some(least)) = (busy, flow.tcp.srtt, flow.tcp.min_rtt) {
                 self.shown.excess.observe(rtt.saturating_sub(least).as_secs_f64());
             }
         }

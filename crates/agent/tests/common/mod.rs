@@ -4,10 +4,9 @@
 pub mod process;
 pub mod stranger;
 
-use lasthop_agent::host_tcp::{
-    Claim, CongestionState, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange,
-};
+use lasthop_agent::host_tcp::{Claim, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange};
 use lasthop_agent::{Config, Error, ExitSummary, Interface, Mode, Orders, Reload};
+use lasthop_connection::TcpState;
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
 use lasthop_status::record::Event;
@@ -194,7 +193,7 @@ impl HostTcp for FakeTcp {
         }
         let stall = std::mem::take(&mut fake.stalls);
         for sample in &mut fake.samples {
-            sample.acked += Bytes::new(1); // makes progress
+            sample.tcp.acked += Bytes::new(1); // makes progress
         }
         let samples = fake.samples.clone();
         drop(fake);
@@ -265,35 +264,28 @@ impl Drop for FakeTcp {
 pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
     SocketSample {
         cookie,
+        tcp: TcpState {
+            cwnd_segments: 500,
+            srtt: Some(Span::from_millis(srtt_ms)),
+            newest_rtt: Some(Span::from_millis(srtt_ms)),
+            min_rtt: Some(Span::from_millis(min_rtt_ms)),
+            in_flight_segments: 500,
+            mss_bytes: 1448,
+            ..TcpState::default()
+        },
         local: "10.77.0.1:40000".parse().expect("an address"),
         remote: "[2001:db8::1]:5001".parse().expect("an address"),
         congestion_control: "lasthop".into(),
         controlled: true,
         left: None,
-        cwnd_segments: 500,
-        ssthresh_segments: None,
-        srtt: Some(Span::from_millis(srtt_ms)),
-        newest_rtt: Some(Span::from_millis(srtt_ms)),
-        min_rtt: Some(Span::from_millis(min_rtt_ms)),
-        state: CongestionState::Open,
-        in_flight_segments: 500,
-        unsent: Bytes::ZERO,
-        retransmits: 0,
         retransmitted: Bytes::ZERO,
-        timeouts: None,
         interface_index: 1,
         bound: None,
         bound_until: None,
         rule: None,
         delivery_rate: None,
-        pacing_rate: None,
-        mss: Bytes::new(1448),
-        acked: Bytes::ZERO,
-        sent_segments: 0,
-        received: Bytes::ZERO,
         received_segments: 0,
         out_of_order_segments: 0,
-        receive_rtt: None,
         idle: Span::ZERO,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::say;
 use anyhow::Result;
+use lasthop_connection::TcpState;
 use lasthop_kernel::laws::{Error, Handles, Heuristics, Pins, SocketState, Value};
 use lasthop_laws::{Applied, LawName, Parameters, is_of_the_other_base};
 use lasthop_units::{Probability, Rate, Span};
@@ -76,14 +77,14 @@ impl Shown {
             "cookie": socket.cookie,
             "local": socket.local.to_string(),
             "remote": socket.remote.to_string(),
-            "cwnd_segments": socket.cwnd_segments,
-            "ssthresh_segments": socket.ssthresh_segments,
-            "in_flight_segments": socket.in_flight_segments,
-            "srtt_us": socket.srtt.map(Span::as_micros),
-            "min_rtt_us": socket.min_rtt.map(Span::as_micros),
-            "congestion_state": format!("{:?}", socket.state),
-            "segments_sent": socket.segments_sent,
-            "retransmits": socket.retransmits,
+            "cwnd_segments": socket.tcp.cwnd_segments,
+            "ssthresh_segments": socket.tcp.ssthresh_segments,
+            "in_flight_segments": socket.tcp.in_flight_segments,
+            "srtt_us": socket.tcp.srtt.map(Span::as_micros),
+            "min_rtt_us": socket.tcp.min_rtt.map(Span::as_micros),
+            "congestion_state": format!("{:?}", socket.tcp.state),
+            "segments_sent": socket.tcp.sent_segments,
+            "retransmits": socket.tcp.retransmits,
             "losses": socket.losses,
             "tolerated": socket.tolerated,
             "timeouts": socket.timeouts,
@@ -113,17 +114,17 @@ impl Shown {
                 writeln!(text, "  {line}")?;
             }
         }
-        let ssthresh = socket.ssthresh_segments.map_or("none yet".into(), |segments| segments.to_string());
+        let ssthresh = socket.tcp.ssthresh_segments.map_or("none yet".into(), |segments| segments.to_string());
         let ms = |span: Option<Span>| {
             let digits = if span.is_some_and(|span| span < Span::from_millis(1)) { 3 } else { 1 };
             span.map_or("none yet".into(), |span| format!("{:.digits$} ms", span.as_millis_f64()))
         };
-        let SocketState { cwnd_segments, in_flight_segments, state, srtt, min_rtt, .. } = socket;
+        let TcpState { cwnd_segments, in_flight_segments, state, srtt, min_rtt, .. } = socket.tcp;
         writeln!(
             text,
             "  cwnd {cwnd_segments}, ssthresh {ssthresh}, in flight {in_flight_segments}, {state:?}, round trip {} (lowest {})",
-            ms(*srtt),
-            ms(*min_rtt)
+            ms(srtt),
+            ms(min_rtt)
         )?;
         let SocketState { losses, tolerated, timeouts, back_offs, undone, .. } = socket;
         writeln!(
@@ -181,8 +182,8 @@ impl Heard {
             applied,
             valid_for: left.filter(|left| !left.is_zero()),
             error_max: error_max.filter(|&most| most > 0.0),
-            segments_sent: socket.segments_sent,
-            retransmits: socket.retransmits,
+            segments_sent: socket.tcp.sent_segments as u32, // the kernel counts 32 bits
+            retransmits: socket.tcp.retransmits as u32,
         }
     }
 

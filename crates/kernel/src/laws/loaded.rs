@@ -9,9 +9,10 @@ use crate::layout::{self, About, Flow, FlowRecord, LawCounts};
 use crate::log;
 use crate::object::{self, Variant};
 use crate::probe;
-use crate::sample::{CongestionState, UNKNOWN, ssthresh};
-use lasthop_laws::{LawName, Parameters};
-use lasthop_units::{Span, Time};
+use crate::sample::span;
+use lasthop_connection::{CongestionState, TcpState};
+use lasthop_laws::{LawName, Parameters, finite_ssthresh};
+use lasthop_units::Time;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 use std::ffi::c_char;
@@ -91,22 +92,8 @@ pub struct SocketState {
     pub local: SocketAddr,
     /// Peer address and port.
     pub remote: SocketAddr,
-    /// The congestion window.
-    pub cwnd_segments: u32,
-    /// The slow start threshold; none before the first reduction.
-    pub ssthresh_segments: Option<u32>,
-    /// The smoothed round-trip time.
-    pub srtt: Option<Span>,
-    /// The smallest round-trip time of the kernel's window.
-    pub min_rtt: Option<Span>,
-    /// Segments sent and neither acknowledged, nor SACKed, nor thought lost.
-    pub in_flight_segments: u32,
-    /// The state of congestion control.
-    pub state: CongestionState,
-    /// Segments with data sent so far, retransmissions too.
-    pub segments_sent: u32,
-    /// Of those, retransmissions.
-    pub retransmits: u32,
+    /// Its state, as far as the record of a law has it (see [`lasthop_connection`]).
+    pub tcp: TcpState,
     /// As in [`Counters`], of this socket.
     pub losses: u32,
     /// As in [`Counters`], of this socket.
@@ -239,14 +226,17 @@ fn socket_state(law: LawName, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) ->
         netns: record.netns_inum,
         local: record.ends.local(),
         remote: record.ends.remote(),
-        cwnd_segments: record.cwnd_segments,
-        ssthresh_segments: ssthresh(record.ssthresh_segments),
-        srtt: (record.srtt_us != 0).then(|| Span::from_micros(record.srtt_us.into())),
-        min_rtt: (record.min_rtt_us != UNKNOWN).then(|| Span::from_micros(record.min_rtt_us.into())),
-        in_flight_segments: record.in_flight_segments,
-        state: CongestionState::from_kernel(record.ca_state as u8),
-        segments_sent: record.segments_sent,
-        retransmits: record.retransmits,
+        tcp: TcpState {
+            state: CongestionState::from_linux(record.ca_state as u8),
+            cwnd_segments: record.cwnd_segments,
+            ssthresh_segments: finite_ssthresh(record.ssthresh_segments),
+            srtt: span(record.srtt_us),
+            min_rtt: span(record.min_rtt_us),
+            in_flight_segments: record.in_flight_segments,
+            sent_segments: record.segments_sent.into(),
+            retransmits: record.retransmits.into(),
+            ..TcpState::default()
+        },
         losses: counts.losses,
         tolerated: counts.tolerated,
         timeouts: counts.timeouts,

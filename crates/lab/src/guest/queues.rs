@@ -7,10 +7,11 @@ use crate::WATCH_EVERY;
 use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
 use crate::small_queues::Station;
-use crate::tcp_switches::{Pace, SocketOptions};
+use crate::tcp_switches::SocketOptions;
 use crate::traffic::LOOK_EVERY;
 use crate::tun::MTU;
-use lasthop_units::{Bytes, Span};
+use lasthop_connection::TcpState;
+use lasthop_units::{Bytes, Rate, Span};
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP, IPPROTO_UDP};
@@ -126,13 +127,14 @@ fn of_tcp(socket: &InetResponse, end: &End<'_>) -> Bytes {
         Nla::TcpInfo(info) if info.unacked > 0 || info.notsent_bytes > 0 => Some(info),
         _ => None,
     });
-    let pace = info.map(|info| Pace {
-        rate: Bytes::new(info.pacing_rate),
+    let tcp = info.map(|info| TcpState {
+        pacing_rate: info.pacing_rate.checked_mul(8).map(Rate::from_bps),
         mss_bytes: info.snd_mss,
         cwnd_segments: info.snd_cwnd,
         min_rtt: (info.min_rtt < u32::MAX).then(|| Span::from_micros(info.min_rtt.into())),
+        ..TcpState::default()
     });
-    pace.map_or(Bytes::ZERO, |pace| end.station.in_model(end.sockets.small_queue(pace)))
+    tcp.map_or(Bytes::ZERO, |tcp| end.station.in_model(end.sockets.small_queue(&tcp)))
 }
 
 /// Nothing for a socket with no more than a packet below it, and for the laboratory's own.

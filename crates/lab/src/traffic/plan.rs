@@ -1,8 +1,8 @@
 //! What a flow is to do, and what came of it.
 
 use crate::samples::FlowSample;
-use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
+use lasthop_connection::TcpState;
 use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::{Direction, FlowSpec, TrafficKind, VideoResult};
 use lasthop_traffic::Application;
@@ -65,8 +65,8 @@ impl FlowPlan {
 pub(crate) struct FlowReport {
     /// Bytes received by the application.
     pub(crate) received: Bytes,
-    pub(crate) retransmits: u32,
-    pub(crate) timeouts: Option<u32>,
+    pub(crate) retransmits: u64,
+    pub(crate) timeouts: Option<u64>,
     /// The reason, if the flow ended before the run.
     pub(crate) failed: Option<String>,
     /// Whether a connection ended with an error, and the application goes on with the next.
@@ -108,14 +108,14 @@ pub(crate) struct Report {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) received: Bytes,
-    pub(crate) retransmits: u32,
-    pub(crate) timeouts: Option<u32>,
+    pub(crate) retransmits: u64,
+    pub(crate) timeouts: Option<u64>,
 }
 
 impl Counted {
-    pub(crate) fn new(received: Bytes, info: Option<TcpInfo>) -> Self {
-        let retransmits = info.map_or(0, |info| info.retransmits);
-        Self { received, retransmits, timeouts: info.and_then(|info| info.timeouts) }
+    pub(crate) fn new(received: Bytes, tcp: Option<TcpState>) -> Self {
+        let TcpState { retransmits, timeouts, .. } = tcp.unwrap_or_default();
+        Self { received, retransmits, timeouts }
     }
 
     /// With those of earlier connections.

@@ -63,7 +63,7 @@ impl Lasthop {
     /// takes it down later is the connection's own law.
     fn free(&mut self, flow: &FlowObservation, reason: &Reason, now: Time) -> FlowDecision {
         let before = self.before.get(&flow.id).copied().filter(|_| now < self.give_back_until);
-        let raised = before.filter(|before| *before > flow.cwnd_segments && self.law.has(Ablation::GiveBack));
+        let raised = before.filter(|before| *before > flow.tcp.cwnd_segments && self.law.has(Ablation::GiveBack));
         if before.is_some() && raised.is_none() {
             self.before.remove(&flow.id);
         }
@@ -74,7 +74,7 @@ impl Lasthop {
     /// The limits of a bulk connection; `None`: it is not bulk, or has no RTT yet.
     fn bound(&self, flow: &FlowObservation, share: Rate, aim: Span) -> Option<Bound> {
         let state = self.own.flow(flow.id)?;
-        let segment = u64::from(flow.mss_bytes);
+        let segment = u64::from(flow.tcp.mss_bytes);
         let mut bound = Bound::default();
         if state.downloads {
             let window = share * (flow.min_receive_rtt? + aim);
@@ -146,7 +146,7 @@ impl Policy for Lasthop {
         match (was_bound, self.law.state) {
             (false, State::Bound { .. }) => {
                 let bulk = |flow: &&FlowObservation| self.own.flow(flow.id).is_some_and(|state| state.uploads);
-                let windows = observation.flows.iter().filter(bulk).map(|flow| (flow.id, flow.cwnd_segments));
+                let windows = observation.flows.iter().filter(bulk).map(|flow| (flow.id, flow.tcp.cwnd_segments));
                 self.before = windows.collect();
             }
             // Connections get back the windows that they had before: in a queue that others fill, a window that was cut

@@ -119,21 +119,21 @@ impl Flow {
         (now, elapsed, over): (Time, Span, Span),
         leave_out: Option<Ablation>,
     ) -> (Self, Bytes) {
-        let (acked, received) = (seen.acked, seen.received);
-        let new = Self { acked, received, acked_at: now, lowest: seen.min_rtt, ..Self::default() };
+        let (acked, received) = (seen.tcp.acked, seen.tcp.received);
+        let new = Self { acked, received, acked_at: now, lowest: seen.tcp.min_rtt, ..Self::default() };
         let past = before.unwrap_or(&new);
         let since = |now: Bytes, then: Bytes| Bytes::new(now.get().saturating_sub(then.get()));
         let (sent, arrived) = (since(acked, past.acked), since(received, past.received));
         let keep = kept(elapsed, RECENT);
         let part = |past: f64, is: bool| past * keep + if is { 1.0 - keep } else { 0.0 };
-        let enough = FULL_SEGMENTS.min(seen.cwnd_segments).max(1);
+        let enough = FULL_SEGMENTS.min(seen.tcp.cwnd_segments).max(1);
         let buffer = if leave_out == Some(Ablation::SendBuffer) { u32::MAX } else { BUFFER_SEGMENTS };
-        let is_full = seen.in_flight_segments >= if seen.backlogged { enough } else { buffer };
+        let is_full = seen.tcp.in_flight_segments >= if seen.tcp.is_backlogged() { enough } else { buffer };
         let (full, receives) = (part(past.full, is_full), part(past.receives, seen.receiving));
         let arrives = mean(past.arrives, keep, Rate::over(arrived, over));
         let flow = Self {
             acked_at: if sent > Bytes::ZERO { now } else { past.acked_at },
-            lowest: [past.lowest, seen.min_rtt].into_iter().flatten().min(),
+            lowest: [past.lowest, seen.tcp.min_rtt].into_iter().flatten().min(),
             full,
             receives,
             arrives,
@@ -146,9 +146,9 @@ impl Flow {
 
     /// RTT and lowest RTT of a bulk connection, in each direction that is bulk and whose RTT is of now.
     fn round_trips(&self, seen: &FlowObservation, now: Time) -> impl Iterator<Item = (Span, Span)> {
-        let down = seen.receive_rtt.zip(seen.min_receive_rtt).filter(|_| self.downloads && seen.receiving);
+        let down = seen.tcp.receive_rtt.zip(seen.min_receive_rtt).filter(|_| self.downloads && seen.receiving);
         let is_of_now = now.saturating_since(self.acked_at) < RECENT;
-        let up = seen.srtt.zip(self.lowest).filter(|_| self.uploads && is_of_now);
+        let up = seen.tcp.srtt.zip(self.lowest).filter(|_| self.uploads && is_of_now);
         down.into_iter().chain(up)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::own::Own;
 use super::*;
+use lasthop_connection::TcpState;
 use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
 use told::Proposal;
 
@@ -105,22 +106,27 @@ fn flow(way: Way, window: f64, moved: f64, base: f64, round_trip: f64) -> FlowOb
     let (rtt, lowest) = (Some(Span::from_secs_f64(round_trip)), Some(Span::from_secs_f64(base)));
     let moved = Bytes::new(moved as u64);
     let segments = (window / MSS) as u32;
-    let flow = FlowObservation { id: FlowId(1), mss_bytes: MSS as u32, min_rtt: lowest, ..FlowObservation::default() };
+    let flow = FlowObservation {
+        id: FlowId(1),
+        tcp: TcpState { mss_bytes: MSS as u32, min_rtt: lowest, ..TcpState::default() },
+        ..FlowObservation::default()
+    };
     match way {
         Way::Up => FlowObservation {
-            srtt: rtt,
-            cwnd_segments: segments,
-            in_flight_segments: segments,
-            backlogged: true,
-            acked: moved,
+            tcp: TcpState {
+                srtt: rtt,
+                cwnd_segments: segments,
+                in_flight_segments: segments,
+                unsent: Bytes::new(1),
+                acked: moved,
+                ..flow.tcp
+            },
             ..flow
         },
         Way::Down => FlowObservation {
-            receive_rtt: rtt,
             min_receive_rtt: lowest,
-            cwnd_segments: 10,
+            tcp: TcpState { receive_rtt: rtt, cwnd_segments: 10, received: moved, ..flow.tcp },
             receiving: true,
-            received: moved,
             ..flow
         },
     }
@@ -285,8 +291,11 @@ fn beside_bulk(other: FlowObservation) -> Option<Bound> {
     for tick in 1..60_u64 {
         let moved = |bytes: Bytes| Bytes::new(bytes.get() * tick);
         let bulk = flow(Way::Up, WINDOW, 1e6 * tick as f64, 0.02, 0.5);
-        let other =
-            FlowObservation { id: FlowId(2), acked: moved(other.acked), received: moved(other.received), ..other };
+        let other = FlowObservation {
+            id: FlowId(2),
+            tcp: TcpState { acked: moved(other.tcp.acked), received: moved(other.tcp.received), ..other.tcp },
+            ..other
+        };
         let now = Time::ZERO + Span::from_millis(500) * tick;
         let decision = policy.on_tick(&Observation { now, flows: &[bulk, other], peers: &Neighbourhood::alone() });
         bound = decision.flows[1].bound.or(bound);
@@ -297,21 +306,25 @@ fn beside_bulk(other: FlowObservation) -> Option<Bound> {
 #[test]
 fn typing_calls_and_cameras_are_not_bounded_and_a_starved_upload_is_bulk() {
     let quiet = flow(Way::Up, 0.0, 0.0, 0.02, 0.5);
-    let up = |acked, cwnd_segments, in_flight_segments, backlogged| FlowObservation {
-        acked: Bytes::new(acked),
-        cwnd_segments,
-        in_flight_segments,
-        backlogged,
+    let up = |acked, cwnd_segments, in_flight_segments, unsent| FlowObservation {
+        tcp: TcpState {
+            acked: Bytes::new(acked),
+            cwnd_segments,
+            in_flight_segments,
+            unsent: Bytes::new(unsent),
+            ..quiet.tcp
+        },
         ..quiet
     };
-    let typing = up(100, 10, 1, true); // Nagle: one segment in flight, the rest waits
-    let camera = up(100_000, 60, 20, false);
-    let call = FlowObservation { received: Bytes::new(4000), receiving: true, ..up(4000, 10, 1, false) };
+    let typing = up(100, 10, 1, 1); // Nagle: one segment in flight, the rest waits
+    let camera = up(100_000, 60, 20, 0);
+    let mut call = FlowObservation { receiving: true, ..up(4000, 10, 1, 0) };
+    call.tcp.received = Bytes::new(4000);
     for (what, flow) in [("typing", typing), ("camera", camera), ("call", call)] {
         assert_eq!(beside_bulk(flow), None, "{what}");
     }
-    assert!(beside_bulk(up(1448, 1, 1, true)).is_some(), "a window of one segment, and it is in flight");
-    assert!(beside_bulk(up(100_000, 40, 40, false)).is_some(), "a send buffer that is all in the network");
+    assert!(beside_bulk(up(1448, 1, 1, 1)).is_some(), "a window of one segment, and it is in flight");
+    assert!(beside_bulk(up(100_000, 40, 40, 0)).is_some(), "a send buffer that is all in the network");
 }
 
 /// 64 kb/s, below what makes a download bulk.
@@ -321,7 +334,8 @@ fn a_call_is_not_bulk_however_long_a_tick_is() {
         let mut own = Own::new(None);
         for tick in 1..20 {
             let received = Bytes::new(8 * tick_ms * tick);
-            let call = FlowObservation { received, receiving: true, ..flow(Way::Up, 0.0, 0.0, 0.02, 0.5) };
+            let mut call = FlowObservation { receiving: true, ..flow(Way::Up, 0.0, 0.0, 0.02, 0.5) };
+            call.tcp.received = received;
             let now = Time::ZERO + Span::from_millis(tick_ms) * tick;
             let host = own.on_tick(&Observation { now, flows: &[call], peers: &Neighbourhood::alone() });
             assert_eq!(host.bulk, 0, "ticks of {tick_ms} ms");

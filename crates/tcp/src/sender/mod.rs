@@ -20,15 +20,16 @@ pub(crate) use ack::Ack;
 pub(crate) use timer::{Timer, TimerKind};
 
 use crate::config::{Config, Recovery};
-use crate::info::{CongestionState, Info};
+use crate::info::Info;
 use crate::pacing;
 use crate::rate::DeliveryRate;
 use crate::rtt::{MinRtt, RttEstimator};
 use crate::scoreboard::Scoreboard;
+use lasthop_connection::{CongestionState, TcpState};
 use lasthop_laws::LinkReport;
 use lasthop_laws::bound::{LawWindow, LeasedBound};
-use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window, finite_ssthresh};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use rack::{LossProbe, Rack};
 use recovery::{Prr, Undo};
 use transmit::Forced;
@@ -466,35 +467,37 @@ impl Sender {
         // As at the latest ACK, where an expired bound is dropped: no lease is over at the beginning.
         let in_force = Time::ZERO;
         Info {
-            state: self.state,
-            cwnd_segments: self.window.cwnd_segments,
-            ssthresh_segments: Some(self.window.ssthresh_segments).filter(|ssthresh| *ssthresh < INFINITE_SSTHRESH),
-            srtt: self.rtt.srtt(),
+            tcp: TcpState {
+                state: self.state,
+                cwnd_segments: self.window.cwnd_segments,
+                ssthresh_segments: finite_ssthresh(self.window.ssthresh_segments),
+                srtt: self.rtt.srtt(),
+                min_rtt: self.min_rtt.get(),
+                newest_rtt: self.newest_rtt,
+                receive_rtt: None,
+                in_flight_segments: self.in_flight(),
+                mss_bytes: self.payload_bytes,
+                unsent: Bytes::new(self.unsent_bytes()),
+                acked: Bytes::new(self.acked_bytes()),
+                received: Bytes::ZERO,
+                sent_segments: self.segments_sent,
+                retransmits: self.retransmits,
+                timeouts: Some(self.timeouts),
+                pacing_rate: Some(self.pacing_rate(in_force)).filter(|rate| *rate > Rate::ZERO),
+            },
             latest_rtt: self.rtt.latest(),
-            newest_rtt: self.newest_rtt,
             rttvar: self.rtt.rttvar(),
-            min_rtt: self.min_rtt.get(),
             rto: self.rtt.backed_off(self.backoff),
-            in_flight_segments: self.in_flight(),
             unacked_segments: self.board.len(),
             sacked_segments: self.board.sacked_out(),
             lost_segments: self.board.lost_out(),
             retransmitted_segments: self.board.retransmitted_out(),
-            segments_sent: self.segments_sent,
-            retransmits: self.retransmits,
-            timeouts: self.timeouts,
             spurious_undone: self.undone,
             delivered_segments: u64::from(self.rate.delivered()),
             delivery_rate,
             app_limited,
-            acked_bytes: self.acked_bytes(),
-            unsent_bytes: self.unsent_bytes(),
             window_bytes: self.snd_wnd,
-            pacing_rate: self.pacing_rate(in_force),
             paced_by_bound: self.is_paced_by_bound(in_force),
-            mss_bytes: self.payload_bytes,
-            received_bytes: 0,
-            receive_rtt: None,
             last_link: self.law.applied(),
         }
     }

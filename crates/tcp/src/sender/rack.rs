@@ -18,8 +18,8 @@
 //! reordering.
 
 use super::{Ack, Sender, TimerKind};
-use crate::info::CongestionState;
 use crate::scoreboard::Record;
+use lasthop_connection::CongestionState;
 use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug, Default)]

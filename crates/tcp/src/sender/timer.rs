@@ -5,7 +5,7 @@ use super::Sender;
 use super::rack::LossProbe;
 use super::transmit::Forced;
 use crate::Recovery;
-use crate::info::CongestionState;
+use lasthop_connection::CongestionState;
 use lasthop_units::{Span, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What is sent next, and when.
 
 use super::{Sender, TimerKind};
-use crate::info::CongestionState;
 use crate::pacing;
 use crate::scoreboard::Record;
+use lasthop_connection::CongestionState;
 use lasthop_laws::Sent;
 use lasthop_units::{Bytes, Rate, Span, Time};
 

@@ -10,6 +10,7 @@
 
 use super::*;
 use crate::{Recovery, SackBlocks};
+use lasthop_connection::CongestionState;
 use lasthop_units::Bytes;
 
 const PAYLOAD: u64 = 1000;
@@ -52,10 +53,10 @@ impl Figure {
         sack.push(1, first * PAYLOAD + 1..(number + 1) * PAYLOAD + 1);
         let ack = Segment { seq: 1, has_ack: true, ack: 1, window_bytes: 400_000, sack, ..Segment::default() };
         let now = ms(200 + number);
-        let before = self.end.info().state;
+        let before = self.end.info().tcp.state;
         self.end.on_segment(now, &ack);
         let sender = self.end.sender();
-        if before != sender.state && sender.state == crate::CongestionState::Recovery {
+        if before != sender.state && sender.state == CongestionState::Recovery {
             assert_eq!(sender.window.ssthresh_segments, 10);
             sender.window.ssthresh_segments = self.ssthresh;
             if sender.recovery == Recovery::Rfc6675 {
@@ -66,7 +67,7 @@ impl Figure {
                 assert!(sender.window.cwnd_segments < 10);
             }
         }
-        let pipe = self.end.info().in_flight_segments;
+        let pipe = self.end.info().tcp.in_flight_segments;
         let mut sent = Vec::new();
         while let Some(segment) = self.end.poll_transmit(now) {
             sent.push((segment.seq - 1) / PAYLOAD);

@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::last_link::{answers, report_in};
-use crate::{CongestionState, DelayedAck, Recovery};
+use crate::{DelayedAck, Recovery};
+use lasthop_connection::CongestionState;
 use lasthop_laws::{Applied, LinkReport};
 use lasthop_units::{Bytes, Probability, Rate};
 
@@ -74,7 +75,7 @@ fn at(pair: &Pair, at: u64) -> Vec<u64> {
 
 fn window(pair: &Pair) -> (u32, Option<u32>) {
     let info = pair.ends[SERVER].info();
-    (info.cwnd_segments, info.ssthresh_segments)
+    (info.tcp.cwnd_segments, info.tcp.ssthresh_segments)
 }
 
 // Negotiation.
@@ -268,10 +269,10 @@ fn an_ignored_loss_is_retransmitted_and_leaves_the_window() {
         // Lost at 1150, detected at 1250, repaired at 1350.
         pair.run_until(ms(1260));
         let info = pair.ends[SERVER].info();
-        assert_eq!((info.state, info.retransmits), (CongestionState::Recovery, 1), "{:?}", config.recovery);
+        assert_eq!((info.tcp.state, info.tcp.retransmits), (CongestionState::Recovery, 1), "{:?}", config.recovery);
         pair.run_until(ms(1460));
         let info = pair.ends[SERVER].info();
-        assert_eq!((info.state, info.retransmits, info.timeouts), (CongestionState::Open, 1, 0));
+        assert_eq!((info.tcp.state, info.tcp.retransmits, info.tcp.timeouts.unwrap()), (CongestionState::Open, 1, 0));
         assert_eq!((window(&pair).0, at(&pair, 1450).len()), (48, 48), "{:?}", config.recovery);
         let applied = applied(&pair).expect("a report");
         assert_eq!((applied.ignored_losses, applied.heeded_losses()), (1, 0));

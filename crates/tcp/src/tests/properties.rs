@@ -160,10 +160,10 @@ proptest! {
         while pair.step(until) {
             let info = pair.ends[CLIENT].info();
             // A tolerated loss restores the window; the round after it takes PRR's reduced window for the limit.
-            let recovers = info.state == crate::CongestionState::Recovery;
+            let recovers = info.tcp.state == lasthop_connection::CongestionState::Recovery;
             most += u64::from(recovers && !inflated);
             inflated = recovers;
-            prop_assert!(inflated || u64::from(info.cwnd_segments) <= most, "{} of {most}", info.cwnd_segments);
+            prop_assert!(inflated || u64::from(info.tcp.cwnd_segments) <= most, "{} of {most}", info.tcp.cwnd_segments);
         }
     }
 
@@ -252,9 +252,9 @@ proptest! {
                 }
             }
             let info = end.info();
-            prop_assert!(info.cwnd_segments >= 1 && info.cwnd_segments < 100_000);
-            prop_assert!(info.ssthresh_segments.is_none_or(|ssthresh| (2..100_000).contains(&ssthresh)));
-            prop_assert!(info.in_flight_segments <= info.unacked_segments + info.retransmitted_segments);
+            prop_assert!(info.tcp.cwnd_segments >= 1 && info.tcp.cwnd_segments < 100_000);
+            prop_assert!(info.tcp.ssthresh_segments.is_none_or(|ssthresh| (2..100_000).contains(&ssthresh)));
+            prop_assert!(info.tcp.in_flight_segments <= info.unacked_segments + info.retransmitted_segments);
         }
     }
 }

@@ -4,7 +4,8 @@
 #![allow(clippy::single_range_in_vec_init)] // a list of one SACK block
 
 use super::*;
-use crate::{CongestionState, DelayedAck, Recovery, SackBlocks, Tsq};
+use crate::{DelayedAck, Recovery, SackBlocks, Tsq};
+use lasthop_connection::CongestionState;
 use lasthop_laws::bound::Bound;
 use lasthop_units::Bytes;
 
@@ -104,7 +105,7 @@ impl Solo {
     }
 
     fn state(&self) -> CongestionState {
-        self.info().state
+        self.info().tcp.state
     }
 }
 
@@ -132,11 +133,11 @@ fn another_timeout_reduces_ssthresh_only_after_progress() {
     let mut solo = Solo::new(&config, 100);
     solo.timeout(300);
     solo.timeout(900);
-    assert_eq!(solo.info().ssthresh_segments, Some(5));
+    assert_eq!(solo.info().tcp.ssthresh_segments, Some(5));
     // With progress; by then the window is 2, the least ssthresh.
     assert_eq!(solo.ack(1000, 1, &[]), [1, 2]);
     assert_eq!(solo.timeout(1000 + 1200), [1]);
-    assert_eq!(solo.info().ssthresh_segments, Some(2));
+    assert_eq!(solo.info().tcp.ssthresh_segments, Some(2));
 }
 
 /// RFC 5681 §3.1: a timeout in a recovery also reduces ssthresh, unless the loss before did. CHD tolerates a loss with
@@ -152,13 +153,13 @@ fn a_timeout_in_a_recovery_reduces_what_the_law_had_tolerated() {
             solo.ack(100, 2, &[3..number]);
         }
         assert_eq!(
-            (solo.state(), solo.info().ssthresh_segments),
+            (solo.state(), solo.info().tcp.ssthresh_segments),
             (CongestionState::Recovery, Some(in_recovery)),
             "{law}"
         );
         let next = solo.end.next_timeout();
         solo.end.on_timeout(next);
-        assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Loss, Some(after)), "{law}");
+        assert_eq!((solo.state(), solo.info().tcp.ssthresh_segments), (CongestionState::Loss, Some(after)), "{law}");
     }
 }
 
@@ -195,7 +196,7 @@ fn before_a_duplicate_f_rto_believes_an_original() {
     solo.timeout(300);
     solo.ack(400, 1, &[]);
     solo.hear(510, 1, &[5..6]);
-    assert_eq!((solo.info().spurious_undone, solo.info().cwnd_segments), (1, 10));
+    assert_eq!((solo.info().spurious_undone, solo.info().tcp.cwnd_segments), (1, 10));
 }
 
 /// RFC 5682 §2.1 (2b) needs new data. Without any, the usual recovery goes on at once.
@@ -221,7 +222,7 @@ fn a_timeout_does_not_take_recent_segments_for_lost() {
     for after in 2..5 {
         solo.ack(100, 0, &[1..after]);
     }
-    assert_eq!(solo.info().retransmits, 1);
+    assert_eq!(solo.info().tcp.retransmits, 1);
     // The timer of the first SACK, when 0 was not proven lost yet.
     assert_eq!(solo.timeout(125), []);
     solo.ack(380, 0, &[1..9]);
@@ -229,7 +230,7 @@ fn a_timeout_does_not_take_recent_segments_for_lost() {
     assert!(out > 12);
     assert_eq!(solo.timeout(400), [0]);
     assert_eq!((solo.state(), solo.info().lost_segments), (CongestionState::Loss, 2));
-    assert_eq!(solo.info().in_flight_segments, out - 8 - 2 + 1); // minus 8 SACKed and 2 lost, plus the retransmission
+    assert_eq!(solo.info().tcp.in_flight_segments, out - 8 - 2 + 1); // minus 8 SACKed and 2 lost, plus the retransmission
 }
 
 /// Linux's TCP_RESOURCE_PROBE_INTERVAL: a refused retransmission is tried again half a second later.
@@ -241,7 +242,7 @@ fn a_refused_retransmission_is_tried_again_after_half_a_second() {
     let refused = solo.end.poll_transmit(at(300)).expect("the retransmission");
     solo.end.on_refused(at(300), &refused);
     assert_eq!(solo.poll(300), []);
-    assert_eq!(solo.info().retransmits, 0);
+    assert_eq!(solo.info().tcp.retransmits, 0);
     assert_eq!(solo.timeout(800), [0]);
 }
 
@@ -255,7 +256,7 @@ fn an_ack_measures_the_oldest_and_the_newest() {
     assert_eq!(solo.poll(60), [1]);
     solo.ack(130, 2, &[]);
     assert_eq!(
-        (solo.info().latest_rtt, solo.info().min_rtt),
+        (solo.info().latest_rtt, solo.info().tcp.min_rtt),
         (Some(Span::from_millis(130)), Some(Span::from_millis(70)))
     );
     let mut solo = Solo::new(&stack(), 10);
@@ -303,7 +304,7 @@ fn the_most_that_was_out_counts() {
     assert_eq!(solo.end.sender().most_out, 7);
     // More than half of the window: slow start may go on.
     solo.ack(100, 7, &[]);
-    assert_eq!(solo.info().cwnd_segments, 17);
+    assert_eq!(solo.info().tcp.cwnd_segments, 17);
 }
 
 /// RFC 2861: ssthresh remembers at least three quarters of the window reached.
@@ -315,7 +316,7 @@ fn idleness_remembers_the_window() {
     (window.cwnd_segments, window.ssthresh_segments) = (40, 5);
     solo.end.write(1000);
     solo.poll(2000);
-    assert_eq!((solo.info().cwnd_segments, solo.info().ssthresh_segments), (10, Some(30)));
+    assert_eq!((solo.info().tcp.cwnd_segments, solo.info().tcp.ssthresh_segments), (10, Some(30)));
 }
 
 /// The rest of a segment is still in the application, which waits for room: no small segment is sent.
@@ -342,12 +343,12 @@ fn rate_halving_does_not_raise_the_window_at_its_end() {
         for after in 16..21 {
             solo.ack(100, 0, &[15..after]);
         }
-        assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Recovery, Some(10)));
+        assert_eq!((solo.state(), solo.info().tcp.ssthresh_segments), (CongestionState::Recovery, Some(10)));
         // The retransmissions arrive; the last ACK delivers one segment.
         solo.ack(200, 0, &[15..22]);
         solo.ack(200, 14, &[15..22]);
         solo.ack(210, 22, &[]);
-        assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, window), "{recovery:?}");
+        assert_eq!((solo.state(), solo.info().tcp.cwnd_segments), (CongestionState::Open, window), "{recovery:?}");
     }
 }
 
@@ -358,9 +359,9 @@ fn newreno_ends_without_a_burst() {
     for _ in 0..3 {
         solo.ack(100, 0, &[]);
     }
-    assert_eq!(solo.info().cwnd_segments, 8); // 5 + 3
+    assert_eq!(solo.info().tcp.cwnd_segments, 8); // 5 + 3
     solo.ack(200, 10, &[]);
-    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 2)); // with an empty flight
+    assert_eq!((solo.state(), solo.info().tcp.cwnd_segments), (CongestionState::Open, 2)); // with an empty flight
 }
 
 /// RFC 6582 §3.2 (2): duplicates of the recovery point may come from retransmissions; one beyond it shows a loss.
@@ -376,12 +377,12 @@ fn without_sack_a_new_recovery_needs_an_ack_beyond_the_last_one() {
         for _ in 0..4 {
             solo.ack(210, point, &[]);
         }
-        assert_eq!((solo.info().retransmits, solo.state()), (1, CongestionState::Disorder), "{recovery:?}");
+        assert_eq!((solo.info().tcp.retransmits, solo.state()), (1, CongestionState::Disorder), "{recovery:?}");
         solo.ack(300, point + 1, &[]);
         for _ in 0..3 {
             solo.ack(310, point + 1, &[]);
         }
-        assert_eq!((solo.info().retransmits, solo.state()), (2, CongestionState::Recovery), "{recovery:?}");
+        assert_eq!((solo.info().tcp.retransmits, solo.state()), (2, CongestionState::Recovery), "{recovery:?}");
     }
 }
 
@@ -395,11 +396,11 @@ fn after_reordering_a_lost_retransmission_takes_more_proof() {
             solo.ack(91, 0, &[1..3]);
         }
         solo.ack(100, 0, &[1..8]);
-        assert_eq!((solo.info().retransmits, solo.end.sender().reordering_seen), (1, reordered));
+        assert_eq!((solo.info().tcp.retransmits, solo.end.sender().reordering_seen), (1, reordered));
         let sent = |solo: &mut Solo| solo.end.sender().snd_nxt / 1000;
         let (retransmission, _) = solo.end.sender().board.oldest_retransmission().expect("0 is in flight again");
         let mut sacked = 8;
-        while solo.info().retransmits == 1 {
+        while solo.info().tcp.retransmits == 1 {
             sacked += u64::from(sacked < sent(&mut solo));
             assert!(sacked < 40);
             solo.ack(200, 0, &[1..sacked]);
@@ -418,7 +419,7 @@ fn a_recovery_without_a_retransmission_is_not_needless() {
     }
     solo.hear(110, 10, &[]);
     assert_eq!(
-        (solo.state(), solo.info().spurious_undone, solo.info().ssthresh_segments),
+        (solo.state(), solo.info().spurious_undone, solo.info().tcp.ssthresh_segments),
         (CongestionState::Open, 0, Some(5))
     );
 }
@@ -449,7 +450,7 @@ fn a_rescue_does_not_hide_what_lies_below_it() {
     for after in 2..8 {
         solo.ack(100, 0, &[1..after]);
     }
-    assert_eq!(solo.info().retransmits, 1);
+    assert_eq!(solo.info().tcp.retransmits, 1);
     // 7, 8, 9 are in flight without any report: the highest is retransmitted.
     assert_eq!(solo.ack(200, 7, &[]), [9]);
     // 8 arrives. 7 is not proven lost, but there is nothing else to send (rule 3).
@@ -463,14 +464,14 @@ fn a_needless_recovery_in_cwr_gives_nothing_back() {
     solo.hear(100, 1, &[]);
     let refused = solo.end.poll_transmit(at(100)).expect("the window is open");
     solo.end.on_refused(at(100), &refused);
-    assert_eq!(solo.info().ssthresh_segments, Some(4)); // FlightSize 9
+    assert_eq!(solo.info().tcp.ssthresh_segments, Some(4)); // FlightSize 9
     for after in 3..6 {
         solo.ack(110, 1, &[2..after]);
     }
-    assert_eq!((solo.state(), solo.info().retransmits), (CongestionState::Recovery, 1));
+    assert_eq!((solo.state(), solo.info().tcp.retransmits), (CongestionState::Recovery, 1));
     // The retransmission was a duplicate.
     solo.ack(200, 10, &[1..2]);
-    assert_eq!((solo.info().spurious_undone, solo.info().ssthresh_segments), (0, Some(4)));
+    assert_eq!((solo.info().spurious_undone, solo.info().tcp.ssthresh_segments), (0, Some(4)));
 }
 
 /// Linux's tcp_enter_cwr(): earlier reductions can no longer be undone.
@@ -481,7 +482,7 @@ fn a_full_host_queue_forgets_the_recovery_before_it() {
         solo.ack(100, 0, &[1..number]);
     }
     solo.ack(200, 12, &[]);
-    assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Open, Some(5)));
+    assert_eq!((solo.state(), solo.info().tcp.ssthresh_segments), (CongestionState::Open, Some(5)));
     solo.end.write(10_000);
     let refused = solo.end.poll_transmit(at(210)).expect("the window is open");
     solo.end.on_refused(at(210), &refused);
@@ -503,12 +504,12 @@ fn no_law_tolerates_a_full_host_queue() {
     for after in 2..5 {
         lossy.ack(100, 0, &[1..after]);
     }
-    assert_eq!((lossy.state(), lossy.info().ssthresh_segments), (CongestionState::Recovery, Some(10)));
+    assert_eq!((lossy.state(), lossy.info().tcp.ssthresh_segments), (CongestionState::Recovery, Some(10)));
     let mut full = Solo::with(LawName::Chd, &stack(), 100);
     full.hear(100, 1, &[]);
     let refused = full.end.poll_transmit(at(100)).expect("the window is open");
     full.end.on_refused(at(100), &refused);
-    assert_eq!((full.state(), full.info().ssthresh_segments), (CongestionState::Cwr, Some(4))); // FlightSize 9
+    assert_eq!((full.state(), full.info().tcp.ssthresh_segments), (CongestionState::Cwr, Some(4))); // FlightSize 9
 }
 
 /// At a loss CHD's window becomes half its shadow window if that is larger, but at most the receiver's window.
@@ -530,12 +531,12 @@ fn a_loss_raises_no_window_above_the_receivers() {
             solo.receiver_bytes = if now > 20_000 { receiver * 1000 } else { 65_535 };
             solo.ack(now, acked, &[]);
         }
-        let window = solo.info().cwnd_segments;
+        let window = solo.info().tcp.cwnd_segments;
         for after in 2..5 {
             solo.ack(now + 10_000, acked, &[acked + 1..acked + after]);
         }
         assert_eq!(solo.state(), CongestionState::Recovery);
-        assert_eq!((window, solo.info().ssthresh_segments), (38, Some(expected)), "the receiver takes {receiver}");
+        assert_eq!((window, solo.info().tcp.ssthresh_segments), (38, Some(expected)), "the receiver takes {receiver}");
     }
 }
 
@@ -550,7 +551,7 @@ fn cwr_ends_beyond_its_point() {
     solo.ack(200, 10, &[]);
     assert_eq!(solo.state(), CongestionState::Cwr);
     solo.ack(300, 11, &[]);
-    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 4)); // FlightSize 9
+    assert_eq!((solo.state(), solo.info().tcp.cwnd_segments), (CongestionState::Open, 4)); // FlightSize 9
 }
 
 // RACK.
@@ -560,7 +561,7 @@ fn cwr_ends_beyond_its_point() {
 fn rack_does_not_believe_a_retransmission_that_returns_too_soon() {
     let mut solo = Solo::new(&modern(), 100);
     solo.ack(100, 0, &[1..4]);
-    assert_eq!(solo.info().retransmits, 1);
+    assert_eq!(solo.info().tcp.retransmits, 1);
     let before = solo.end.sender().rack_deadline();
     solo.ack(130, 4, &[]); // 30 ms after the retransmission
     assert_eq!(solo.end.sender().rack_deadline(), before);
@@ -598,7 +599,7 @@ fn what_was_overtaken_is_lost_a_quarter_of_a_round_trip_later() {
     let mut solo = Solo::new(&modern(), 100);
     assert_eq!(solo.ack(100, 0, &[1..2]), [10]);
     assert_eq!(solo.timeout(125), [0]);
-    assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Recovery, Some(5)));
+    assert_eq!((solo.state(), solo.info().tcp.ssthresh_segments), (CongestionState::Recovery, Some(5)));
 }
 
 /// RFC 8985 §7.2: a probe does not delay the timeout. It counts from the first segment, whatever is sent later.
@@ -617,7 +618,7 @@ fn one_probe_at_a_time() {
     let mut solo = Solo::new(&Config { initial_window_segments: 4, ..modern() }, 100);
     assert_eq!(solo.timeout(202), [4]);
     assert_eq!(solo.timeout(502), [0]);
-    assert_eq!(solo.info().timeouts, 1);
+    assert_eq!(solo.info().tcp.timeouts.unwrap(), 1);
 }
 
 // Bounds.
@@ -642,9 +643,9 @@ fn a_lower_bound_does_not_hold_in_timeout_recovery() {
     solo.end
         .set_bound(Bound { min_segments: 8, max_segments: 0, ..Bound::default() }.leased(at(0), Span::from_secs(10)));
     assert_eq!(solo.timeout(300), [0]);
-    assert_eq!(solo.info().cwnd_segments, 1);
+    assert_eq!(solo.info().tcp.cwnd_segments, 1);
     solo.ack(400, 10, &[]);
-    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 8));
+    assert_eq!((solo.state(), solo.info().tcp.cwnd_segments), (CongestionState::Open, 8));
 }
 
 // Small queues.
@@ -673,7 +674,7 @@ fn a_window_that_small_queues_leave_half_empty_does_not_grow() {
         next += solo.ack(100 * round, next, &[]).len() as u64;
         assert!(solo.info().unacked_segments <= 6, "round {round}");
     }
-    assert_eq!(solo.info().cwnd_segments, 14);
+    assert_eq!(solo.info().tcp.cwnd_segments, 14);
 }
 
 // Both halves.

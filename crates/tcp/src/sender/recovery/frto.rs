@@ -10,7 +10,7 @@
 //! ```
 
 use super::super::{Ack, Sender};
-use crate::info::CongestionState;
+use lasthop_connection::CongestionState;
 use lasthop_units::Time;
 
 impl Sender {

@@ -19,8 +19,8 @@ pub(crate) use undo::Undo;
 
 use super::{Ack, Sender};
 use crate::config::Recovery;
-use crate::info::CongestionState;
 use crate::scoreboard::DUP_THRESH;
+use lasthop_connection::CongestionState;
 use lasthop_laws::{Law, Lost, Window};
 use lasthop_units::Time;
 

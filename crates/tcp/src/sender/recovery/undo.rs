@@ -8,7 +8,7 @@
 
 use super::super::{Ack, Sender};
 use crate::clock::{is_before, ticks};
-use crate::info::CongestionState;
+use lasthop_connection::CongestionState;
 use lasthop_laws::Undone;
 use lasthop_units::Time;
 use std::ops::Range;

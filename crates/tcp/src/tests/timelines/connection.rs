@@ -19,8 +19,8 @@ fn two_lost_syns_take_three_seconds_and_the_initial_window() {
     pair.run_until(ms(3120));
     let syns: Vec<Time> = pair.log.iter().filter(|(_, by, s)| *by == CLIENT && s.syn).map(|(at, ..)| *at).collect();
     assert_eq!(syns, [ms(0), ms(1000), ms(3000)]);
-    assert_eq!(info(&pair).cwnd_segments, 1);
-    assert_eq!(info(&pair).srtt, None); // Karn
+    assert_eq!(info(&pair).tcp.cwnd_segments, 1);
+    assert_eq!(info(&pair).tcp.srtt, None); // Karn
 }
 
 /// The client's last ACK of the handshake is lost, and it has no data: it answers the server's second SYN-ACK.
@@ -56,7 +56,7 @@ fn both_sides_close() {
     assert_eq!(fins, [(CLIENT, 1000), (SERVER, 0)]);
     assert!(pair.ends.iter().all(Endpoint::is_closed));
     assert_eq!(pair.next_event(), Time::MAX);
-    assert_eq!((info(&pair).acked_bytes, pair.ends[SERVER].received_bytes()), (2000, 2000));
+    assert_eq!((info(&pair).tcp.acked.get(), pair.ends[SERVER].received_bytes()), (2000, 2000));
 }
 
 /// Options are used if both ends have them.
@@ -67,13 +67,13 @@ fn ends_agree_on_what_both_can() {
     let mut pair = Pair::new(&with, &without, LawName::NewReno, Span::from_millis(50));
     pair.ends[CLIENT].write(10_000);
     pair.run_until(ms(400));
-    assert_eq!(info(&pair).mss_bytes, 536);
+    assert_eq!(info(&pair).tcp.mss_bytes, 536);
     assert!(info(&pair).window_bytes <= 65_535);
     assert!(pair.log.iter().all(|(_, by, segment)| segment.timestamps.is_none() || (segment.syn && *by == CLIENT)));
     let mut pair = Pair::new(&with, &with, LawName::NewReno, Span::from_millis(50));
     pair.ends[CLIENT].write(1);
     pair.run_until(ms(400));
-    assert_eq!((info(&pair).mss_bytes, info(&pair).window_bytes), (1448, 3_145_728));
+    assert_eq!((info(&pair).tcp.mss_bytes, info(&pair).window_bytes), (1448, 3_145_728));
 }
 
 /// RFC 6298 (2.2) with the floor of RFC 6298 and Linux's: the first timeout after a handshake of 100 ms.

@@ -10,13 +10,13 @@ fn the_send_buffer_of_2012_holds_555_segments() {
     pair.ends[CLIENT].write_endless();
     // The window of a SYN-ACK is not scaled: 65,535 bytes are 45 segments.
     pair.run_until(ms(190));
-    assert_eq!(info(&pair).in_flight_segments, 45);
+    assert_eq!(info(&pair).tcp.in_flight_segments, 45);
     pair.run_until(ms(290));
     assert_eq!(info(&pair).unacked_segments, 555);
     pair.run_until(ms(5000));
     assert_eq!(info(&pair).unacked_segments, 555);
     // Slow start goes on below twice the flight: above that the window is not the limit.
-    assert_eq!(info(&pair).cwnd_segments, 1110);
+    assert_eq!(info(&pair).tcp.cwnd_segments, 1110);
 }
 
 /// A writer that has filled the buffer waits until a third of it, 185 segments, is free.
@@ -34,7 +34,7 @@ fn a_writer_that_waited_writes_a_third_of_the_buffer() {
     pair.ends[CLIENT].write_endless();
     pair.run_until(ms(240));
     let end = &mut pair.ends[CLIENT];
-    assert_eq!((end.info().acked_bytes, end.info().unacked_segments), (45 * 1448, 555 - 45));
+    assert_eq!((end.info().tcp.acked.get(), end.info().unacked_segments), (45 * 1448, 555 - 45));
     let mut bursts = Vec::new();
     for number in 46..=555 {
         let ack = number * 1448 + 1;
@@ -53,12 +53,12 @@ fn an_idle_window_is_halved_for_each_timeout() {
     for (slow_start_after_idle, write_at, expected) in [(true, 900, 80), (true, 1650, 10), (false, 1650, 160)] {
         let mut pair = established(&Config { slow_start_after_idle, ..plain() }, 150);
         run(&mut pair, 800);
-        assert_eq!(info(&pair).cwnd_segments, 160);
+        assert_eq!(info(&pair).tcp.cwnd_segments, 160);
         // The last data were sent at 300; RTO 300. 600 ms: one halving. 1350 ms: four.
         run(&mut pair, write_at);
         pair.ends[CLIENT].write(50_000);
         pair.step(pair.now);
-        assert_eq!(info(&pair).cwnd_segments, expected);
+        assert_eq!(info(&pair).tcp.cwnd_segments, expected);
     }
 }
 
@@ -70,11 +70,11 @@ fn what_the_host_refuses_was_not_sent() {
     run(&mut pair, 10);
     assert_eq!(at(&pair, 0), [0, 1, 2, 3, 4, 5]);
     assert_eq!((state(&pair), info(&pair).unacked_segments), (CongestionState::Cwr, 6));
-    assert_eq!(info(&pair).ssthresh_segments, Some(3)); // FlightSize 6
+    assert_eq!(info(&pair).tcp.ssthresh_segments, Some(3)); // FlightSize 6
     run(&mut pair, 110);
     assert_eq!(at(&pair, 100)[0], 6);
     run(&mut pair, 3000);
-    assert_eq!((info(&pair).acked_bytes, info(&pair).retransmits), (100_000, 0));
+    assert_eq!((info(&pair).tcp.acked.get(), info(&pair).tcp.retransmits), (100_000, 0));
 }
 
 /// A host that refuses everything is asked again after an RTO.
@@ -136,10 +136,10 @@ fn a_bound_limits_the_window_for_as_long_as_its_lease() {
     let lease = Span::from_millis(1000);
     pair.ends[CLIENT].set_bound(Bound::at_most(4).leased(pair.now, lease));
     run(&mut pair, 900);
-    assert!(info(&pair).cwnd_segments <= 4);
+    assert!(info(&pair).tcp.cwnd_segments <= 4);
     assert!(pair.data(CLIENT, ms(260)).len() <= 4 * 9);
     run(&mut pair, 2000);
-    assert!(info(&pair).cwnd_segments > 100, "{:?}", info(&pair));
+    assert!(info(&pair).tcp.cwnd_segments > 100, "{:?}", info(&pair));
 }
 
 /// The server offered 60,000 bytes and takes none of it back: its edge stands until 5000 are left. From then on five
@@ -157,8 +157,8 @@ fn a_receiver_limits_the_sender_for_as_long_as_its_lease() {
     assert!(edges.is_sorted() && edges[0] == 60_001, "{edges:?}");
     let of = |from: u64, pair: &Pair| sent(pair).iter().filter(|(at, _)| (from..from + 1000).contains(at)).count();
     assert_eq!(of(2000, &pair), 50);
-    assert_eq!((info(&pair).unacked_segments, info(&pair).retransmits), (5, 0));
-    assert_eq!(pair.ends[SERVER].info().received_bytes, info(&pair).acked_bytes + 5000);
+    assert_eq!((info(&pair).unacked_segments, info(&pair).tcp.retransmits), (5, 0));
+    assert_eq!(pair.ends[SERVER].info().tcp.received.get(), info(&pair).tcp.acked.get() + 5000);
     run(&mut pair, 7000);
     assert!(of(6000, &pair) > 500, "{}", of(6000, &pair));
 }
@@ -182,9 +182,9 @@ fn a_receiver_measures_the_round_trip_too() {
     let config = Config { timestamps: true, ..plain() };
     let mut pair = established(&config, 100_000);
     run(&mut pair, 3000);
-    let rtt = pair.ends[SERVER].info().receive_rtt.expect("samples");
+    let rtt = pair.ends[SERVER].info().tcp.receive_rtt.expect("samples");
     assert!((Span::from_millis(90)..=Span::from_millis(110)).contains(&rtt), "{rtt}");
-    assert_eq!(info(&pair).receive_rtt, None);
+    assert_eq!(info(&pair).tcp.receive_rtt, None);
 }
 
 /// 0.4 Mb/s: 1000 bytes take 20 ms.
@@ -207,7 +207,7 @@ fn under_a_limit_of_the_pacing_rate_segments_go_in_twos() {
         let expected = [100, 120].into_iter().chain((160..=1000).step_by(40)).flat_map(|at| [at, at]);
         let later: Vec<u64> = sent(&pair).into_iter().skip(10).map(|(at, _)| at).collect();
         assert_eq!(later, expected.collect::<Vec<_>>(), "pacing = {pacing}");
-        assert_eq!((info(&pair).paced_by_bound, info(&pair).pacing_rate), (true, Rate::from_mbps(0.4)));
+        assert_eq!((info(&pair).paced_by_bound, info(&pair).tcp.pacing_rate), (true, Some(Rate::from_mbps(0.4))));
     }
 }
 
@@ -219,7 +219,7 @@ fn under_a_limit_of_the_pacing_rate_the_window_does_not_grow_without_end() {
     pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_secs(100)));
     run(&mut pair, 20_000);
     let info = info(&pair);
-    assert!((10..=24).contains(&info.cwnd_segments) && info.unacked_segments <= 6, "{info:?}");
+    assert!((10..=24).contains(&info.tcp.cwnd_segments) && info.unacked_segments <= 6, "{info:?}");
 }
 
 /// ```text
@@ -237,10 +237,10 @@ fn a_paced_window_of_four_segments_does_not_wait_for_delayed_acks_and_one_of_two
         let bound = Bound { max_segments: window, max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() };
         pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(60)));
         pair.run_until(ms(20_000));
-        let acked = info(&pair).acked_bytes;
+        let acked = info(&pair).tcp.acked.get();
         pair.run_until(ms(40_000));
         // 20 s at 50,000 bytes per second, plus or minus a window.
-        let in_20_s = info(&pair).acked_bytes - acked;
+        let in_20_s = info(&pair).tcp.acked.get() - acked;
         assert!((996_000..=1_004_000).contains(&in_20_s), "{in_20_s}");
         let times: Vec<Time> = pair.data(CLIENT, ms(20_000)).iter().map(|(at, ..)| *at).collect();
         for burst in times[..times.len() / at_once * at_once].chunks_exact(at_once) {
@@ -289,7 +289,7 @@ fn a_pace_ends_with_its_lease() {
         run(&mut pair, 1009);
         let paced = sent(&pair);
         assert_eq!(paced.last().map(|(at, _)| *at), Some(1000));
-        let window = info(&pair).cwnd_segments as usize;
+        let window = info(&pair).tcp.cwnd_segments as usize;
         run(&mut pair, 1060);
         let after: Vec<u64> = sent(&pair)[paced.len()..].iter().map(|(at, _)| *at).collect();
         assert_eq!(after[0], 1010, "pacing = {pacing}");
@@ -326,7 +326,7 @@ fn a_limit_paces_retransmissions_and_is_waited_for_by_the_timeout() {
     pair.ends[CLIENT].set_bound(slow.leased(pair.now, Span::from_secs(100)));
     lose(&mut pair, vec![2, 5]);
     run(&mut pair, 10_000);
-    assert_eq!((info(&pair).retransmits, info(&pair).timeouts), (2, 0));
+    assert_eq!((info(&pair).tcp.retransmits, info(&pair).tcp.timeouts.unwrap()), (2, 0));
     // After the first ten, 5000 bytes per second: 10 s, minus the first RTT, plus the credit of the first burst.
     let paced = sent(&pair).len() - 10;
     assert!((48..=52).contains(&paced), "{paced}");
@@ -366,8 +366,8 @@ fn a_window_is_spread_over_a_round_trip_by_tcps_own_pace() {
     run(&mut pair, 10_000);
     let seen = info(&pair);
     // 1.2 or, with ssthresh unlimited, 2 times 100 segments of 1000 bytes in 100 ms.
-    let factor = if seen.ssthresh_segments.is_none() { 2.0 } else { 1.2 };
-    assert!((seen.pacing_rate.as_mbps() / (factor * 8.0) - 1.0).abs() < 0.02, "{seen:?}");
+    let factor = if seen.tcp.ssthresh_segments.is_none() { 2.0 } else { 1.2 };
+    assert!((seen.tcp.pacing_rate.unwrap().as_mbps() / (factor * 8.0) - 1.0).abs() < 0.02, "{seen:?}");
     let times: Vec<u64> = sent(&pair).iter().map(|(at, _)| *at).filter(|at| *at > 5000).collect();
     let at_once = times.chunk_by(|a, b| a == b).map(<[u64]>::len).max().expect("some");
     // A burst takes 1 ms at 16 Mb/s, and half of it where it is late.
@@ -382,8 +382,8 @@ fn no_pace_is_below_the_least_however_long_the_round_trip() {
     let bound = Bound { max_segments: 1, paced: true, ..Bound::default() };
     pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(1000)));
     pair.run_until(ms(60_000));
-    assert!(info(&pair).srtt > Some(Span::from_secs(7)), "{:?}", info(&pair).srtt);
-    assert_eq!(info(&pair).pacing_rate, LEAST_PACING_RATE);
+    assert!(info(&pair).tcp.srtt > Some(Span::from_secs(7)), "{:?}", info(&pair).tcp.srtt);
+    assert_eq!(info(&pair).tcp.pacing_rate, Some(LEAST_PACING_RATE));
 }
 
 /// 2^-3 s of 0.4 Mb/s are 6250 bytes, so a packet has six segments and the queue two packets: eleven segments of 1040 bytes,

@@ -10,7 +10,8 @@ mod timeouts;
 mod undo;
 
 use super::*;
-use crate::{CongestionState, DelayedAck, Recovery, RtoEstimator, Tsq};
+use crate::{DelayedAck, Recovery, RtoEstimator, Tsq};
+use lasthop_connection::CongestionState;
 use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_units::{Bytes, Rate};
 
@@ -51,7 +52,7 @@ fn sent(pair: &Pair) -> Vec<(u64, u64)> {
 }
 
 fn state(pair: &Pair) -> CongestionState {
-    pair.ends[CLIENT].info().state
+    pair.ends[CLIENT].info().tcp.state
 }
 
 /// The numbers of the segments sent at `at` ms.

@@ -20,7 +20,7 @@ fn a_probe_turns_a_lost_tail_into_fast_recovery() {
     run(&mut pair, 1000);
     // The last ACK that advances arrives at 100, so the probe is sent at 302; its ACK shows that 8 is missing.
     assert_eq!(sent(&pair)[10..], [(302, 9), (402, 8)]);
-    assert_eq!((info(&pair).timeouts, info(&pair).acked_bytes), (0, 10_000));
+    assert_eq!((info(&pair).tcp.timeouts.unwrap(), info(&pair).tcp.acked.get()), (0, 10_000));
 }
 
 /// RFC 8985 §7.4.2: the probe itself repairs the loss. It is still a loss, and reduces the window, once new data show
@@ -32,11 +32,11 @@ fn a_probe_that_repairs_a_loss_reduces_the_window() {
     lose(&mut pair, vec![9]);
     run(&mut pair, 510);
     assert_eq!(sent(&pair)[10..], [(400, 9)]);
-    assert_eq!((info(&pair).acked_bytes, info(&pair).ssthresh_segments), (10_000, None));
+    assert_eq!((info(&pair).tcp.acked.get(), info(&pair).tcp.ssthresh_segments), (10_000, None));
     pair.ends[CLIENT].write(3000);
     run(&mut pair, 700);
-    assert!(info(&pair).ssthresh_segments.is_some());
-    assert_eq!((state(&pair), info(&pair).timeouts), (CongestionState::Open, 0));
+    assert!(info(&pair).tcp.ssthresh_segments.is_some());
+    assert_eq!((state(&pair), info(&pair).tcp.timeouts.unwrap()), (CongestionState::Open, 0));
 }
 
 /// A spurious probe (only the ACK was late) is reported by D-SACK: no reduction.
@@ -49,7 +49,7 @@ fn a_needless_probe_reduces_nothing() {
     run(&mut pair, 400);
     pair.ends[CLIENT].write(3000);
     run(&mut pair, 600);
-    assert_eq!((info(&pair).ssthresh_segments, info(&pair).acked_bytes), (None, 13_000));
+    assert_eq!((info(&pair).tcp.ssthresh_segments, info(&pair).tcp.acked.get()), (None, 13_000));
     // RACK does not wait longer either: a quarter of the round trip.
     let sender = pair.ends[CLIENT].sender();
     sender.reordering_seen = true;
@@ -77,9 +77,9 @@ fn rack_learns_to_wait_for_reordered_segments() {
     });
     run(&mut pair, 150);
     let first = info(&pair);
-    assert_eq!(first.retransmits, 1); // 2, spuriously
+    assert_eq!(first.tcp.retransmits, 1); // 2, spuriously
     run(&mut pair, 1000);
-    assert_eq!(info(&pair).retransmits, 1); // and not 40
+    assert_eq!(info(&pair).tcp.retransmits, 1); // and not 40
     assert!(info(&pair).spurious_undone >= 1);
 }
 
@@ -95,5 +95,5 @@ fn rack_finds_lost_retransmissions() {
     run(&mut pair, 3000);
     let copies: Vec<u64> = sent(&pair).iter().filter(|(_, number)| *number == 0).map(|(when, _)| *when).collect();
     assert_eq!(copies, [0, 100, 200, 300]);
-    assert_eq!((info(&pair).timeouts, info(&pair).acked_bytes), (0, 100_000));
+    assert_eq!((info(&pair).tcp.timeouts.unwrap(), info(&pair).tcp.acked.get()), (0, 100_000));
 }

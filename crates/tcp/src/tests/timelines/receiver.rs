@@ -84,7 +84,7 @@ fn a_closed_window_is_probed_until_it_opens() {
     let mut pair = established(&Config { receive_buffer, window_scaling: false, ..plain() }, 30);
     pair.ends[SERVER].pause_reading();
     run(&mut pair, 2900);
-    assert_eq!((info(&pair).acked_bytes, info(&pair).window_bytes), (10_000, 0));
+    assert_eq!((info(&pair).tcp.acked.get(), info(&pair).window_bytes), (10_000, 0));
     assert_eq!(pair.ends[SERVER].received_bytes(), 0);
     let probes: Vec<u64> =
         pair.acks(CLIENT, ms(200)).iter().map(|(at, _)| (*at - ms(150)).as_micros() / 1000).collect();
@@ -94,7 +94,7 @@ fn a_closed_window_is_probed_until_it_opens() {
     pair.ends[SERVER].resume_reading();
     run(&mut pair, 4000);
     assert_eq!(pair.ends[SERVER].received_bytes(), 30_000);
-    assert_eq!(info(&pair).retransmits, 0);
+    assert_eq!(info(&pair).tcp.retransmits, 0);
 }
 
 /// Answered probes may go on for ever; unanswered ones end the connection.

@@ -29,7 +29,10 @@ fn a_lost_segment_is_retransmitted_at_the_third_duplicate() {
     assert_eq!(state(&pair), CongestionState::Recovery);
     run(&mut pair, 210);
     assert_eq!(state(&pair), CongestionState::Open);
-    assert_eq!((info(&pair).ssthresh_segments, info(&pair).retransmits, info(&pair).timeouts), (Some(5), 1, 0));
+    assert_eq!(
+        (info(&pair).tcp.ssthresh_segments, info(&pair).tcp.retransmits, info(&pair).tcp.timeouts.unwrap()),
+        (Some(5), 1, 0)
+    );
 }
 
 /// The same without limited transmit: nothing is sent before the retransmission, and RecoverFS is 10. From d = 3 on the
@@ -57,13 +60,13 @@ fn newreno_repairs_one_hole_in_a_round_trip() {
     lose(&mut pair, vec![0, 2]);
     run(&mut pair, 110);
     assert_eq!(at(&pair, 100), [10, 11, 0, 12]);
-    assert_eq!((state(&pair), info(&pair).cwnd_segments), (CongestionState::Recovery, 13)); // 5 + 3 + 5
+    assert_eq!((state(&pair), info(&pair).tcp.cwnd_segments), (CongestionState::Recovery, 13)); // 5 + 3 + 5
     run(&mut pair, 210);
     // The partial ACK passes two: 15 - 2 + 1 = 14, with 13 in flight.
     assert_eq!(at(&pair, 200), [13, 14, 2, 15, 16]);
     run(&mut pair, 301);
     assert_eq!(state(&pair), CongestionState::Open);
-    assert_eq!(info(&pair).retransmits, 2);
+    assert_eq!(info(&pair).tcp.retransmits, 2);
 }
 
 /// RFC 6582 §3.2 (3): the full acknowledgement sets the window to ssthresh. The twelve segments that it passes do not
@@ -80,10 +83,10 @@ fn the_ack_that_ends_newrenos_recovery_grows_nothing() {
     let mut pair = established(&config, 100);
     lose(&mut pair, vec![0]);
     run(&mut pair, 110);
-    assert_eq!((at(&pair, 100), info(&pair).cwnd_segments), (vec![10, 11, 0, 12, 13], 14)); // 5 + 3 + 6
+    assert_eq!((at(&pair, 100), info(&pair).tcp.cwnd_segments), (vec![10, 11, 0, 12, 13], 14)); // 5 + 3 + 6
     run(&mut pair, 210);
-    assert_eq!((state(&pair), info(&pair).ssthresh_segments), (CongestionState::Open, Some(5)));
-    assert_eq!(info(&pair).cwnd_segments, 5);
+    assert_eq!((state(&pair), info(&pair).tcp.ssthresh_segments), (CongestionState::Open, Some(5)));
+    assert_eq!(info(&pair).tcp.cwnd_segments, 5);
 }
 
 /// RFC 6582 §3.2 (4): only the first partial ACK restarts the timer, so that many holes end in a timeout.
@@ -101,9 +104,9 @@ fn newreno_is_impatient() {
     lose(&mut pair, (0..10).map(|hole| hole * 3).collect());
     run(&mut pair, 480);
     assert_eq!([100, 200, 300, 400].map(|when| at(&pair, when)), [[0], [3], [6], [9]]);
-    assert_eq!(info(&pair).timeouts, 0);
+    assert_eq!(info(&pair).tcp.timeouts.unwrap(), 0);
     run(&mut pair, 510);
-    assert_eq!((info(&pair).timeouts, state(&pair)), (1, CongestionState::Loss));
+    assert_eq!((info(&pair).tcp.timeouts.unwrap(), state(&pair)), (1, CongestionState::Loss));
 }
 
 /// RFC 6582 §3.2 (2): duplicates of segments sent before the timeout start no fast retransmit.
@@ -124,9 +127,9 @@ fn duplicates_from_before_a_timeout_start_no_recovery() {
         fate => fate,
     });
     run(&mut pair, 2000);
-    assert_eq!((info(&pair).timeouts, info(&pair).acked_bytes), (1, 5000));
+    assert_eq!((info(&pair).tcp.timeouts.unwrap(), info(&pair).tcp.acked.get()), (1, 5000));
     // 0 by the timeout, 4 when the ACK of 0..3 arrives: slow start, not fast retransmit.
-    assert_eq!(info(&pair).ssthresh_segments, Some(2)); // FlightSize 5, once
+    assert_eq!(info(&pair).tcp.ssthresh_segments, Some(2)); // FlightSize 5, once
 }
 
 /// RFC 6675 §4 NextSeg (4): the last segment of the window is lost as well, and no SACK can show it.
@@ -147,7 +150,7 @@ fn a_rescue_retransmission_repairs_a_lost_tail() {
         assert_eq!(at(&pair, 100), [0, 4], "{rescue}");
         assert_eq!(at(&pair, 200), if rescue { vec![9] } else { vec![] });
         run(&mut pair, 2000);
-        assert_eq!((info(&pair).timeouts, info(&pair).acked_bytes), (timeouts, 10_000), "{rescue}");
+        assert_eq!((info(&pair).tcp.timeouts.unwrap(), info(&pair).tcp.acked.get()), (timeouts, 10_000), "{rescue}");
     }
 }
 
@@ -171,6 +174,6 @@ fn forward_acknowledgement_needs_one_sack_and_sees_lost_retransmissions() {
             (by == CLIENT && segment.seq == 1 && copies <= 2).then(Vec::new)
         });
         run(&mut pair, 3000);
-        assert_eq!((info(&pair).timeouts, info(&pair).acked_bytes), (timeouts, 40_000), "{fack}");
+        assert_eq!((info(&pair).tcp.timeouts.unwrap(), info(&pair).tcp.acked.get()), (timeouts, 40_000), "{fack}");
     }
 }

@@ -12,8 +12,8 @@ fn each_timeout_doubles_the_next_and_holds_ssthresh() {
     pair.path = Box::new(|_, _, _| Some(vec![]));
     run(&mut pair, 5000);
     assert_eq!(sent(&pair)[10..], [(300, 0), (900, 0), (2100, 0), (4500, 0)]);
-    assert_eq!((info(&pair).ssthresh_segments, info(&pair).cwnd_segments), (Some(5), 1));
-    assert_eq!((info(&pair).timeouts, info(&pair).rto), (4, Span::from_millis(4800)));
+    assert_eq!((info(&pair).tcp.ssthresh_segments, info(&pair).tcp.cwnd_segments), (Some(5), 1));
+    assert_eq!((info(&pair).tcp.timeouts.unwrap(), info(&pair).rto), (4, Span::from_millis(4800)));
     assert_eq!(state(&pair), CongestionState::Loss);
 }
 
@@ -62,13 +62,13 @@ fn a_needless_timeout_is_found_out() {
             held.then(|| vec![ms(550) - now + Span::from_millis(50)])
         });
         run(&mut pair, 490);
-        assert_eq!((state(&pair), info(&pair).cwnd_segments), (CongestionState::Loss, 1), "{sack}");
+        assert_eq!((state(&pair), info(&pair).tcp.cwnd_segments), (CongestionState::Loss, 1), "{sack}");
         run(&mut pair, 510);
-        assert_eq!((info(&pair).spurious_undone, info(&pair).retransmits), (1, 1), "{sack}");
-        assert!(info(&pair).cwnd_segments >= 10, "{sack}: {:?}", info(&pair));
-        assert_eq!(info(&pair).ssthresh_segments, None, "{sack}"); // it was infinite before
+        assert_eq!((info(&pair).spurious_undone, info(&pair).tcp.retransmits), (1, 1), "{sack}");
+        assert!(info(&pair).tcp.cwnd_segments >= 10, "{sack}: {:?}", info(&pair));
+        assert_eq!(info(&pair).tcp.ssthresh_segments, None, "{sack}"); // it was infinite before
         run(&mut pair, 2000);
-        assert_eq!((info(&pair).retransmits, info(&pair).acked_bytes), (1, 100_000), "{sack}");
+        assert_eq!((info(&pair).tcp.retransmits, info(&pair).tcp.acked.get()), (1, 100_000), "{sack}");
     }
 }
 
@@ -88,7 +88,7 @@ fn after_a_real_timeout_two_new_segments_are_tried_first() {
     assert_eq!(at(&pair, 500)[..2], [1, 2]);
     assert_eq!(info(&pair).spurious_undone, 0);
     run(&mut pair, 3000);
-    assert_eq!(info(&pair).acked_bytes, 100_000);
+    assert_eq!(info(&pair).tcp.acked.get(), 100_000);
 }
 
 /// Without new data F-RTO cannot tell, and the usual recovery goes on: RFC 5682 §2.1 (2b).

@@ -16,13 +16,13 @@ fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
             late.then(|| vec![Span::from_millis(105)])
         });
         run(&mut pair, 154);
-        assert_eq!((state(&pair), info(&pair).retransmits), (CongestionState::Recovery, 1));
+        assert_eq!((state(&pair), info(&pair).tcp.retransmits), (CongestionState::Recovery, 1));
         run(&mut pair, 199);
-        assert_eq!(info(&pair).ssthresh_segments, ssthresh);
+        assert_eq!(info(&pair).tcp.ssthresh_segments, ssthresh);
         assert_eq!(info(&pair).spurious_undone, u64::from(undo));
         assert_eq!(pair.ends[CLIENT].sender().reordering_seen, undo); // FACK would take it for loss again
         run(&mut pair, 3000);
-        assert_eq!(info(&pair).acked_bytes, 100_000);
+        assert_eq!(info(&pair).tcp.acked.get(), 100_000);
     }
 }
 
@@ -35,7 +35,7 @@ fn a_reordered_segment_gives_the_window_back_by_its_d_sack() {
         late.then(|| vec![Span::from_millis(105)])
     });
     run(&mut pair, 199);
-    assert_eq!((info(&pair).ssthresh_segments, info(&pair).spurious_undone), (Some(5), 0));
+    assert_eq!((info(&pair).tcp.ssthresh_segments, info(&pair).spurious_undone), (Some(5), 0));
     run(&mut pair, 201);
-    assert_eq!((info(&pair).ssthresh_segments, info(&pair).spurious_undone), (None, 1));
+    assert_eq!((info(&pair).tcp.ssthresh_segments, info(&pair).spurious_undone), (None, 1));
 }
