@@ -174,33 +174,6 @@ fn two_uploads_in_aggregates() {
     compare_in("scenarios/ten-uploads-ac.toml", &settings, of, (0.15, 0.4), told);
 }
 
-/// What goodput hides: how many packets the access point drops, acknowledgements nearly all, and how many segments are sent
-/// again. NewReno has no HyStart, so each host's own queue overflows: a sender is told so, and nothing is lost. Of the
-/// retransmissions, some five in either habitat, twenty more than there were are compared.
-#[test]
-fn four_uploads_lose_and_repair_as_much() {
-    if !can_run() {
-        return;
-    }
-    let settings = [
-        "hosts.0.count=4".into(),
-        "hosts.0.congestion_control=newreno".into(),
-        "hosts.0.queue_packets=300".into(),
-        "hosts.0.send_buffer_kib=4096".into(),
-        "access.rate_mbps=24".into(),
-        "access.queue_packets=60".into(),
-        "path.rtt_ms=20".into(),
-        "duration_s=20".into(),
-        "warmup_s=5".into(),
-    ];
-    let of = |result: &RunResult| {
-        let again: u64 = result.flows.iter().map(|flow| flow.retransmits).sum();
-        (result.access.downlink_drops as f64, 20.0 + again as f64)
-    };
-    let told = "four uploads: drops, and twenty segments more than were sent again";
-    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.25, 0.25), told);
-}
-
 /// At 1 Mb/s a packet of 1500 bytes takes 12 ms. Two packets of TCP, of two segments each, are 48 ms in the host's queue.
 #[test]
 fn small_queues_of_a_slow_link_hold_two_packets_of_tcp() {

@@ -46,8 +46,6 @@ pub(crate) struct Servers {
 pub(crate) struct ServerSpec {
     /// Its node.
     node: NodeId,
-    /// Its hosts'.
-    era: Era,
     stack: Stack,
     /// The law that its listener needs before the first SYN, to use clients' reports of their last links.
     hears: Option<Choice>,
@@ -132,8 +130,7 @@ impl Servers {
 impl ServerSpec {
     fn of(host: &HostSpec, node: NodeId, on_links: bool) -> Self {
         let habits = on_links.then(|| Habits::of(&host.kind));
-        let (era, stack) = (host.kind.era, stack_of(&host.kind));
-        Self { node, era, stack, hears: laws::hears(&host.kind), habits, of_guest: false }
+        Self { node, stack: stack_of(&host.kind), hears: laws::hears(&host.kind), habits, of_guest: false }
     }
 
     /// Whether TCP small queues apply here.
@@ -250,7 +247,6 @@ fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestA
         queue_packets,
         metrics: metrics(&stack, guest.filter(|_| !controls(spec))),
         gro: stack.gro(),
-        single_segments: spec.kind.era == Era::Y2012,
     })
 }
 
@@ -275,7 +271,6 @@ fn server_device(number: u16, spec: &ServerSpec, guest: Option<GuestAt<'_>>) -> 
         queue_packets: UNREAD_PACKETS,
         metrics: metrics(&spec.stack, guest),
         gro: spec.stack.gro(),
-        single_segments: spec.era == Era::Y2012,
     })
 }
 

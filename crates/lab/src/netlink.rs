@@ -119,11 +119,10 @@ impl Netlink {
             .doing("cannot add a default route through a TUN device")
     }
 
-    /// Gives the link no queueing discipline, so that its own queue is the only one and a sender is told when it is full. The
-    /// system's default might be fq, which paces every connection.
+    /// Gives the link a FIFO queueing discipline. The system's default might be fq, which paces every connection.
     pub(crate) fn queue_plainly(&mut self, interface_index: u32) -> Result<()> {
         let place = (TcHandle::ROOT, TcHandle { major: 1, minor: 0 });
-        let message = traffic_control(interface_index, place, "noqueue", Vec::new());
+        let message = traffic_control(interface_index, place, "pfifo", Vec::new());
         self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
             .doing("cannot set the queueing discipline of a TUN device")
     }

@@ -217,11 +217,11 @@ impl State {
     /// while, so a packet may be waiting for the last few bytes.
     pub(crate) fn missing(self, stalled: bool) -> Option<u64> {
         let room = self.permitted.saturating_sub(self.queued);
-        // So the valve opens four times, at most, in the time in which the sender's rate takes what is permitted, and never
-        // stays shut before an empty queue.
-        let at_most = self.permitted.saturating_sub(self.packet) + 1;
-        let worth_it = if stalled { 1 } else { self.packet.max(self.permitted / 4).min(at_most) };
-        let too_few = room >= self.packet && room >= self.left + worth_it;
+        // So the valve opens four times, at most, in the time in which the sender's rate takes what is permitted. What is left in a
+        // bucket that is shut is of no use, so such a bucket gets what is missing as soon as that is a packet.
+        let worth_it = if stalled { 1 } else { self.packet.max(self.permitted / 4) };
+        let of_use = if self.is_shut() { 0 } else { self.left };
+        let too_few = room >= self.packet && room >= of_use + worth_it;
         // A bucket that holds less than a packet would drop it.
         let tokens = room.max(self.packet);
         // The sender's rate has fallen.
@@ -262,6 +262,8 @@ mod tests {
             assert!(state(2 * PACKET, 0, left).missing(false).is_some(), "{left}");
             assert!(state(PACKET + PACKET / 2, 0, left).missing(false).is_some(), "{left}");
         }
+        // cases/asymmetric-acks: one segment has left of a packet of two that came, and half a packet is left in the bucket.
+        assert_eq!(state(PACKET + PACKET / 2, PACKET / 2, PACKET / 2).missing(false), Some(PACKET));
         // Bytes that were counted otherwise than by the bucket, which has less than the packet before it.
         assert_eq!(state(2 * PACKET, 0, PACKET + 70).missing(false), None);
         assert_eq!(state(2 * PACKET, 0, PACKET + 70).missing(true), Some(2 * PACKET));

@@ -28,8 +28,6 @@ pub(crate) struct Settings {
     pub(crate) metrics: Vec<RouteMetric>,
     /// Whether the kernel joins segments that it is given.
     pub(crate) gro: Option<Gro>,
-    /// Whether TCP hands down single segments, as it did to a phone's Wi-Fi in 2012.
-    pub(crate) single_segments: bool,
 }
 
 /// A TUN device, up, with addresses and default routes. It disappears with its file descriptor.
@@ -63,9 +61,6 @@ impl Tun {
         }
         netlink.bring_up(index, settings.queue_packets)?;
         netlink.queue_plainly(index)?;
-        if settings.single_segments {
-            netlink.limit_gso(index, 1)?;
-        }
         if let Some(gro) = settings.gro {
             netlink.limit_gro(index, gro.below_bytes)?;
             gro::wait_for_the_burst()?;
