@@ -2,13 +2,15 @@
 //!
 //! [`TcpState`] is filled in five places, and read everywhere else as it is:
 //!
-//! | who fills it | from | what it leaves at its default |
-//! | --- | --- | --- |
-//! | `tcp` | our endpoint | nothing |
-//! | `kernel`, samples of the agent | `struct tcp_sock`, by an eBPF iterator | nothing; `timeouts` before Linux 6.7 |
-//! | `kernel`, sockets of a law | the same | `newest_rtt`, `receive_rtt`, `mss_bytes`, `unsent`, `acked`, `received`, `pacing_rate` |
-//! | `lab` | `getsockopt(TCP_INFO)` | `newest_rtt`; `timeouts` before Linux 6.7 |
-//! | `sim`, for QUIC | quinn's path, in datagrams of the path's MTU | `state`, `newest_rtt`, `receive_rtt`, `unsent`, `received`, `timeouts`, `pacing_rate` |
+//! - `tcp`, from our endpoint: all of it.
+//! - `kernel`, for the agent, from `struct tcp_sock` by an eBPF iterator: all of it; `timeouts` from Linux 6.7 on.
+//! - `kernel`, for the sockets of a law, likewise: without `newest_rtt`, `receive_rtt`, `mss_bytes`, `unsent`, `acked`, `received` and
+//!   `pacing_rate`.
+//! - `lab`, from `getsockopt(TCP_INFO)`: without `newest_rtt`; `timeouts` from Linux 6.7 on.
+//! - `sim`, for QUIC, from quinn's path in datagrams of the path's MTU: without `state`, `newest_rtt`, `receive_rtt`, `unsent`, `received`,
+//!   `timeouts` and `pacing_rate`.
+//!
+//! What a place leaves out is at its default.
 //!
 //! Counters run from the opening of the connection. References: include/uapi/linux/tcp.h, net/ipv4/tcp.c `tcp_get_info()`.
 #![forbid(unsafe_code)]
