@@ -2,7 +2,9 @@
 //! lines are dropped and counted.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// The queue.
@@ -28,6 +30,26 @@ impl Lines {
     /// Holds lines of `most_bytes` together. A longer line fits only into an empty queue.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self { most_bytes, waiting: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// The same with a thread of this name that writes them, without capabilities.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub(crate) fn written_by(
+        name: &str,
+        most_bytes: usize,
+        write: impl FnOnce(&Self) + Send + 'static,
+    ) -> io::Result<Arc<Self>> {
+        let lines = Arc::new(Self::new(most_bytes));
+        let of_thread = Arc::clone(&lines);
+        let run = move || {
+            crate::privilege::keep_none();
+            write(&of_thread);
+            of_thread.end();
+        };
+        thread::Builder::new().name(name.to_owned()).spawn(run)?;
+        Ok(lines)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

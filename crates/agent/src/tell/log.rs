@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 /// Bytes that may wait for a reader: some two thousand lines.
@@ -32,15 +31,7 @@ impl LogWriter {
     }
 
     fn spawn(sink: impl Write + Send + 'static) -> io::Result<Self> {
-        let lines = Arc::new(Lines::new(QUEUE_BYTES));
-        let of_thread = Arc::clone(&lines);
-        let write = move || {
-            crate::privilege::keep_none();
-            write_lines(sink, &of_thread);
-            of_thread.end();
-        };
-        thread::Builder::new().name("lasthop-log".to_owned()).spawn(write)?;
-        Ok(Self { lines })
+        Ok(Self { lines: Lines::written_by("lasthop-log", QUEUE_BYTES, |lines| write_lines(sink, lines))? })
     }
 
     /// Writes the remaining lines, waiting at most a second for the reader. Later lines are dropped.
@@ -85,6 +76,7 @@ fn write_lines(mut sink: impl Write, lines: &Lines) {
 mod tests {
     use super::*;
     use std::io::{BufRead as _, BufReader};
+    use std::thread;
 
     #[test]
     fn a_reader_that_stalls_and_reads_again_is_told_how_many_lines_it_has_missed() {

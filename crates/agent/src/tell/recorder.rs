@@ -20,7 +20,6 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
@@ -73,16 +72,7 @@ impl Recorder {
     }
 
     fn spawn(sink: Sink) -> Result<Self> {
-        let lines = Arc::new(Lines::new(QUEUE_BYTES));
-        let of_thread = Arc::clone(&lines);
-        let write = move || {
-            crate::privilege::keep_none();
-            write_lines(sink, &of_thread);
-            of_thread.end();
-        };
-        thread::Builder::new()
-            .name("lasthop-record".to_owned())
-            .spawn(write)
+        let lines = Lines::written_by("lasthop-record", QUEUE_BYTES, |lines| write_lines(sink, lines))
             .doing("cannot start the thread that writes the record")?;
         Ok(Self { lines, log_limit: LogLimit::each_minute() })
     }
@@ -255,6 +245,7 @@ mod tests {
     use std::io::{BufRead, BufReader, PipeWriter};
     use std::os::fd::OwnedFd;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::thread;
     use std::time::Instant;
 
     fn state(cookie: u64) -> Event {
