@@ -23,8 +23,8 @@
 //! stations that turn into 802.11b stations.
 
 use crate::config::{
-    About, AccessConfig, Config, ConfigError, DirectionConfig, LinksConfig, PathConfig, Topology, WifiConfig, check,
-    check_rate, check_snr,
+    AccessConfig, ChangeField, Config, ConfigError, DirectionConfig, Field, LinksConfig, PathConfig, Topology,
+    WifiConfig, check, check_rate, check_snr,
 };
 use crate::opportunities::Opportunities;
 use crate::server::NewPace;
@@ -169,7 +169,7 @@ impl Config {
 
     pub(crate) fn validate_changes(&self) -> Result<(), ConfigError> {
         for (index, change) in self.changes.iter().enumerate() {
-            change.what.validate(self).map_err(ConfigError::of(About::Change(index)))?;
+            change.what.validate(self).map_err(ConfigError::of(|field| Field::Change(index, field)))?;
         }
         Ok(())
     }
@@ -225,50 +225,52 @@ impl Changed {
         }
     }
 
-    fn validate(&self, config: &Config) -> Result<(), ConfigError> {
+    fn validate(&self, config: &Config) -> Result<(), ConfigError<ChangeField>> {
         let missing = |what: &str, accepted: &str| {
-            check(false, "", || (format!("about {what}, which this network does not have"), accepted.to_owned()))
+            check(false, ChangeField::What, || {
+                (format!("about {what}, which this network does not have"), accepted.to_owned())
+            })
         };
         if let Some(number) = self.opportunities() {
-            check(number < config.opportunities.len(), "opportunities", || {
+            check(number < config.opportunities.len(), ChangeField::Opportunities, || {
                 (format!("trace {number}"), format!("traces below {}", config.opportunities.len()))
             })?;
         }
         match (*self, &config.topology) {
             (Self::Link { link, to, .. }, Topology::Links(links)) => {
-                check(link < links.links.len(), "link", || {
+                check(link < links.links.len(), ChangeField::Link, || {
                     (format!("link {link}"), format!("links 0 to {}", links.links.len() - 1))
                 })?;
-                to.rate.map_or(Ok(()), |rate| check_rate("rate", rate))
+                to.rate.map_or(Ok(()), |rate| check_rate(ChangeField::Rate, rate))
             }
             (Self::Link { .. }, Topology::AccessPoint { .. }) => missing("a link", "the path, the access or a station"),
             (_, Topology::Links(_)) => missing("an access point or its path", "links"),
-            (Self::Path { rate, .. }, _) => rate.map_or(Ok(()), |rate| check_rate("rate", rate)),
+            (Self::Path { rate, .. }, _) => rate.map_or(Ok(()), |rate| check_rate(ChangeField::Rate, rate)),
             (Self::Wired { rate, .. }, Topology::AccessPoint { access: AccessConfig::Wired(_), .. }) => {
-                rate.map_or(Ok(()), |rate| check_rate("rate", rate))
+                rate.map_or(Ok(()), |rate| check_rate(ChangeField::Rate, rate))
             }
             (Self::Wired { .. }, _) => missing("a wired access", "a station, or the path"),
             (
                 Self::Station { host, rate, mcs, frame_error_rate, snr_db, .. },
                 Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. },
             ) => {
-                check(host < config.hosts.len(), "host", || {
+                check(host < config.hosts.len(), ChangeField::Host, || {
                     (format!("host {host}"), format!("hosts 0 to {}", config.hosts.len() - 1))
                 })?;
                 let has_snr = config.hosts[host].snr_db.is_some();
                 if let Some(snr_db) = snr_db {
-                    check(has_snr, "snr_db", || {
+                    check(has_snr, ChangeField::SnrDb, || {
                         (snr_db.to_string(), format!("none, for host {host} has no SNR that could change"))
                     })?;
-                    check_snr(snr_db)?;
+                    check_snr(ChangeField::SnrDb, snr_db)?;
                 }
                 if let Some(errors) = frame_error_rate {
-                    check(!has_snr, "frame_error_rate", || {
+                    check(!has_snr, ChangeField::FrameErrorRate, || {
                         (errors.get().to_string(), format!("none, for the errors of host {host} follow from its SNR"))
                     })?;
                 }
                 let own = wifi.of_station(&config.hosts[host]);
-                mcs.map_or(Ok(()), |mcs| own.check_mcs("mcs", mcs))?;
+                mcs.map_or(Ok(()), |mcs| own.check_mcs(ChangeField::Mcs, mcs))?;
                 rate.map_or(Ok(()), |rate| own.check_new_rate(rate))
             }
             (Self::Station { .. }, _) => missing("a station of Wi-Fi", "a wired access, or the path"),
@@ -296,11 +298,11 @@ impl LinksConfig {
 
 impl WifiConfig {
     /// Whether the station of which this is the medium may get another rate.
-    fn check_new_rate(&self, rate: Rate) -> Result<(), ConfigError> {
+    fn check_new_rate(&self, rate: Rate) -> Result<(), ConfigError<ChangeField>> {
         // Beside 802.11g, an 802.11b station has another contention window and another set of rates.
         let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == self.rate.is_ofdm();
         let accepted: Vec<PhyRate> = self.rates().into_iter().filter(of_its_kind).collect();
-        self.check_rate(rate, &accepted)
+        self.check_rate(ChangeField::Rate, rate, &accepted)
     }
 }
 
@@ -351,7 +353,7 @@ mod tests {
             "changes[0].rate is 11 Mb/s; accepted: 6 Mb/s, 9 Mb/s, 12 Mb/s, 18 Mb/s, 24 Mb/s, 36 Mb/s, 48 Mb/s, 54 Mb/s"
         );
         let nothing = |what: &str, accepted: &str| {
-            format!("changes[0] is about {what}, which this network does not have; accepted: {accepted}")
+            format!("changes[0].what is about {what}, which this network does not have; accepted: {accepted}")
         };
         let wired_change =
             Changed::Wired { rate: Some(Rate::from_mbps(1.0)), delay: None, held: None, opportunities: None };

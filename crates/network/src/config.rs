@@ -1,7 +1,12 @@
 //! The configuration of a network.
 
+mod error;
 mod validation;
 
+pub use error::{
+    ChangeField, ConfigError, DirectionField, Field, HostField, LinkField, NetworkField, PathField, QueueField,
+    WifiField,
+};
 pub(crate) use validation::{check, check_rate, check_snr};
 
 use crate::change::Change;
@@ -12,7 +17,6 @@ use crate::wifi::{
     Band, ChannelWidth, GuardInterval, Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span};
-use std::fmt;
 use std::sync::Arc;
 
 /// A network: its hosts, and their connection.
@@ -319,59 +323,6 @@ pub struct PathConfig {
     pub queue_packets: usize,
 }
 
-/// An invalid network.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ConfigError {
-    /// The part with the error.
-    pub about: About,
-    /// The field of that part, as a path: `queue.packets`; empty if the whole part is wrong.
-    pub field: String,
-    /// Its value.
-    pub value: String,
-    /// The accepted values.
-    pub accepted: String,
-}
-
-/// A part of a network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum About {
-    /// All of it.
-    Network,
-    /// A host, by its number.
-    Host(usize),
-    /// The shared last hop.
-    Access,
-    /// The path behind it.
-    Path,
-    /// A link, by its number.
-    Link(usize),
-    /// A change, by its place in [`Config::changes`].
-    Change(usize),
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.about {
-            About::Network => Ok(()),
-            About::Host(host) => write!(f, "hosts[{host}]"),
-            About::Access => f.write_str("access"),
-            About::Path => f.write_str("path"),
-            About::Link(link) => write!(f, "links[{link}]"),
-            About::Change(change) => write!(f, "changes[{change}]"),
-        }?;
-        let dot = if self.about == About::Network || self.field.is_empty() { "" } else { "." };
-        write!(f, "{dot}{} is {}; accepted: {}", self.field, self.value, self.accepted)
-    }
-}
-
-impl ConfigError {
-    /// The same error, as one about this part of the network.
-    pub(crate) fn of(about: About) -> impl Fn(Self) -> Self {
-        move |error| Self { about, ..error }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 impl Config {
     /// A network of these hosts without changes.
     pub const fn new(hosts: Vec<HostConfig>, topology: Topology) -> Self {

@@ -80,8 +80,9 @@ mod wired;
 
 pub use change::{Change, Changed, DirectionChange};
 pub use config::{
-    About, AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
-    PathConfig, Topology, WifiConfig, WifiRules, WiredAccessConfig,
+    AccessConfig, ChangeField, Config, ConfigError, DirectionConfig, DirectionField, Field, HostConfig, HostField,
+    HostPath, LinkConfig, LinkField, LinksConfig, LossAt, NetworkField, PathConfig, PathField, QueueField, Topology,
+    WifiConfig, WifiField, WifiRules, WiredAccessConfig,
 };
 pub use last_hop::LastHop;
 pub use opportunities::Opportunities;

@@ -277,7 +277,7 @@ fn a_config_error_names_what_is_wrong() {
         error(&|_, links| links.attached.truncate(1)),
         "attached is for 1 hosts; accepted: a node for each of the 2 hosts"
     );
-    assert_eq!(error(&|_, links| links.attached[1] = 4), "attached[1] is node 4; accepted: nodes 0 to 3");
+    assert_eq!(error(&|_, links| links.attached[1] = 4), "attached is node 4 for host 1; accepted: nodes 0 to 3");
     assert_eq!(
         error(&|_, links| links.links[1].ends = (1, 1)),
         "links[1].ends is nodes 1 and 1; accepted: two different ones of nodes 0 to 3"

@@ -6,7 +6,9 @@
 mod common;
 
 use common::{packet, run, us, wifi, wifi_of};
-use lasthop_network::{About, Config, Delivery, Network, NodeId, Packet, QueueConfig, Standard, WifiConfig, WifiRules};
+use lasthop_network::{
+    Config, Delivery, Field, HostField, Network, NodeId, Packet, QueueConfig, Standard, WifiConfig, WifiRules,
+};
 use lasthop_units::{Span, Time};
 
 const SEED: u64 = 3;
@@ -117,5 +119,5 @@ fn each_packet_draws_its_own_turnaround_and_none_overtakes() {
 #[test]
 fn a_range_that_begins_after_its_end_is_refused() {
     let error = config(2, (300, 200), WifiRules::default()).validate().unwrap_err();
-    assert_eq!((error.about, error.field.as_str()), (About::Host(0), "turnaround"));
+    assert_eq!(error.field, Field::Host(0, HostField::Turnaround));
 }

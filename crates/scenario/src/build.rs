@@ -1,15 +1,16 @@
 //! From the keys to the network: the only place of this conversion.
 
 use crate::ScenarioError;
-use crate::changes::{Made, changes};
-use crate::keys::{AccessKeys, AccessKind, AgentMode, HostKeys, ScenarioKeys};
+use crate::changes::changes;
+use crate::keys::{AccessKeys, AccessKind, AgentMode, ScenarioKeys};
+use crate::network_error::in_words_of_the_file;
 use crate::scenario::HostBlock;
 use crate::trace::Expanded;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    About, AccessConfig, Band, Config, ConfigError, DirectionConfig, Discipline, HostConfig, LinkConfig, LinksConfig,
-    Modulation, PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
+    AccessConfig, Band, Config, DirectionConfig, Discipline, HostConfig, LinkConfig, LinksConfig, Modulation,
+    PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 use lasthop_units::{Rate, Span};
 
@@ -153,72 +154,4 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
         },
         ..usual
     }))
-}
-
-/// Translates errors: the network knows fields and single hosts, the file has keys and blocks.
-///
-/// `changes` are the network's.
-fn in_words_of_the_file(
-    document: &Document,
-    hosts: &[HostBlock],
-    wiring: &Wiring,
-    changes: &[Made<'_>],
-    error: &ConfigError,
-) -> ScenarioError {
-    let part = match error.about {
-        About::Network => Path::default(),
-        About::Host(host) => Path::top(key!(ScenarioKeys, hosts)).index(block_of(hosts, host)),
-        About::Access => Path::top(key!(ScenarioKeys, access)),
-        About::Path => Path::top(key!(ScenarioKeys, path)),
-        About::Link(link) => Path::top(key!(ScenarioKeys, links)).index(wiring.links[link].block),
-        About::Change(change) => changes[change].0.path(),
-    };
-    let field = error.field.as_str();
-    let key = match field {
-        "rate" => key!(AccessKeys, rate_mbps),
-        "band" => key!(AccessKeys, band_ghz),
-        "width" => key!(HostKeys, channel_width_mhz),
-        "path" => key!(HostKeys, path_rtt_ms),
-        "broadcast_rate" => key!(AccessKeys, broadcast_rate_mbps),
-        "protection_rate" => key!(AccessKeys, protection_rate_mbps),
-        "modulation.mcs" => key!(AccessKeys, mcs),
-        "modulation.width" => key!(AccessKeys, channel_width_mhz),
-        "modulation.spatial_streams" => key!(AccessKeys, spatial_streams),
-        "modulation.guard_interval" => key!(AccessKeys, guard_interval_us),
-        "max_ppdu" => key!(AccessKeys, max_ppdu_us),
-        "rts_threshold" => key!(AccessKeys, rts_threshold_bytes),
-        "start_spacing" => key!(AccessKeys, start_spacing_us),
-        "access_point_txop" => key!(AccessKeys, access_point_txop_us),
-        "access_point_window" => key!(AccessKeys, access_point_cw_max),
-        in_its_range => in_its_range,
-    };
-    let path = part.key(key);
-    // A rate or a modulation of the file became wrong through another standard on the command line.
-    let standard = Path::top(key!(ScenarioKeys, access)).key(key!(AccessKeys, standard));
-    let goes_with_it = key.ends_with("rate_mbps") || key.ends_with("mcs") || field.starts_with("modulation");
-    if goes_with_it && document.override_of(&path).is_none() && document.override_of(&standard).is_some() {
-        let line = document.line_of(&path).1.map_or(String::new(), |line| format!(" (line {line} of the file)"));
-        let problem = format!("{path} is {}{line}, which does not go with it", error.value);
-        return document.error(&standard, problem, format!("with {path} set as well, to {}", error.accepted));
-    }
-    let problem = format!("{} cannot be here", error.value);
-    match error.about {
-        About::Change(change) => {
-            let (origin, line, _) = &changes[change];
-            origin.error(document, *line, key, (problem, error.accepted.clone()))
-        }
-        _ => document.error(&path, problem, error.accepted.clone()),
-    }
-}
-
-/// The block of the host with this number.
-fn block_of(hosts: &[HostBlock], index: usize) -> usize {
-    let mut before = 0;
-    hosts
-        .iter()
-        .position(|block| {
-            before += block.count;
-            index < before
-        })
-        .unwrap_or(0)
 }

@@ -20,6 +20,7 @@ mod keys;
 mod last_link;
 mod limited;
 mod memory;
+mod network_error;
 mod notes;
 mod result_file;
 mod scenario;

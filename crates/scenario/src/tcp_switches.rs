@@ -3,7 +3,7 @@
 use crate::ScenarioError;
 use crate::keys::{Era, HostKeys, ScenarioKeys, SmallQueues, TcpKeys};
 use lasthop_keys::{Document, Keys as _, Path, key};
-use lasthop_tcp::{Config, ConfigError, DelayedAck, Tsq};
+use lasthop_tcp::{Config, DelayedAck, Switch, Tsq};
 use toml::Value;
 
 impl Era {
@@ -64,7 +64,7 @@ pub(crate) fn stack(document: &Document, host: &HostKeys, here: &Path) -> Result
     match config.validate() {
         Ok(()) => Ok(config),
         Err(error) => {
-            Err(document.error(&key_of(&error, here), format!("{} cannot be here", error.value), error.accepted))
+            Err(document.error(&key_of(error.switch, here), format!("{} cannot be here", error.value), error.accepted))
         }
     }
 }
@@ -78,16 +78,42 @@ pub(crate) fn changed_switches(document: &Document, block: usize) -> Vec<&'stati
     keys.filter(|key| tcp.get(key.name) != key.default.value(&word).as_ref()).map(|key| key.name).collect()
 }
 
-/// The key of the switch in the stack's error: each value is in its range, but some contradict others.
-fn key_of(error: &ConfigError, host: &Path) -> Path {
-    let key = match error.key {
-        "send_buffer" => return host.key(key!(HostKeys, send_buffer_kib)),
-        "receive_buffer" => key!(TcpKeys, receive_buffer_kib),
-        "rto_min" => key!(TcpKeys, rto_min_ms),
-        "rto_initial" => key!(TcpKeys, rto_initial_ms),
-        "delayed_ack.timer_min" => key!(TcpKeys, delayed_ack_min_ms),
-        "tsq.limit" => key!(TcpKeys, tsq_limit_kib),
-        in_its_range => in_its_range,
+/// The key of a switch: its table, and its name there.
+fn key_of(switch: Switch, host: &Path) -> Path {
+    let key = match switch {
+        Switch::SendBuffer => return host.key(key!(HostKeys, send_buffer_kib)),
+        Switch::Mss => key!(TcpKeys, mss_bytes),
+        Switch::InitialWindowSegments => key!(TcpKeys, initial_window_segments),
+        Switch::TimestampGranularity => key!(TcpKeys, timestamp_granularity_ms),
+        Switch::RtoMin => key!(TcpKeys, rto_min_ms),
+        Switch::RtoMax => key!(TcpKeys, rto_max_ms),
+        Switch::RtoInitial => key!(TcpKeys, rto_initial_ms),
+        Switch::MinRttWindow => key!(TcpKeys, min_rtt_window_s),
+        Switch::DelayedAckSegments => key!(TcpKeys, delayed_ack_segments),
+        Switch::DelayedAckTimerMin => key!(TcpKeys, delayed_ack_min_ms),
+        Switch::DelayedAckTimerMax => key!(TcpKeys, delayed_ack_max_ms),
+        Switch::ReceiveBuffer => key!(TcpKeys, receive_buffer_kib),
+        Switch::SendBufferOverhead => key!(TcpKeys, send_buffer_overhead_bytes),
+        Switch::TsqLimit => key!(TcpKeys, tsq_limit_kib),
+        Switch::TsqPacingShift => key!(TcpKeys, tsq_pacing_shift),
     };
     host.key(key!(HostKeys, tcp)).key(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strum::IntoEnumIterator as _;
+
+    #[test]
+    fn each_switch_that_can_be_wrong_has_a_key() {
+        for switch in Switch::iter() {
+            let path = key_of(switch, &Path::default()).to_string();
+            let known = match path.strip_prefix("tcp.") {
+                Some(key) => TcpKeys::section().key(key),
+                None => HostKeys::section().key(&path),
+            };
+            assert!(known.is_some(), "{switch}: {path}");
+        }
+    }
 }

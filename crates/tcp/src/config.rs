@@ -139,14 +139,41 @@ pub struct Tsq {
 
 /// A switch of [`Config`] with a value out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key} = {value}: {accepted}")]
+#[error("{switch} = {value}: {accepted}")]
 pub struct ConfigError {
-    /// The field of [`Config`].
-    pub key: &'static str,
+    /// Which switch.
+    pub switch: Switch,
     /// Its value.
     pub value: String,
     /// The accepted values.
     pub accepted: &'static str,
+}
+
+/// A switch of [`Config`] that can be out of range. Displayed as its path there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumIter)]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "the switches have their docs in the configuration")]
+pub enum Switch {
+    Mss,
+    InitialWindowSegments,
+    TimestampGranularity,
+    RtoMin,
+    RtoMax,
+    RtoInitial,
+    MinRttWindow,
+    #[strum(to_string = "delayed_ack.segments")]
+    DelayedAckSegments,
+    #[strum(to_string = "delayed_ack.timer_min")]
+    DelayedAckTimerMin,
+    #[strum(to_string = "delayed_ack.timer_max")]
+    DelayedAckTimerMax,
+    ReceiveBuffer,
+    SendBuffer,
+    SendBufferOverhead,
+    #[strum(to_string = "tsq.limit")]
+    TsqLimit,
+    #[strum(to_string = "tsq.pacing_shift")]
+    TsqPacingShift,
 }
 
 impl Recovery {
@@ -246,54 +273,55 @@ impl Config {
     /// # Errors
     /// The first switch whose value is out of range, and the accepted values.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let error =
-            |key, value: &dyn fmt::Display, accepted| Err(ConfigError { key, value: value.to_string(), accepted });
+        let error = |switch, value: &dyn fmt::Display, accepted| {
+            Err(ConfigError { switch, value: value.to_string(), accepted })
+        };
         if !(64..=65_495).contains(&self.mss.get()) {
-            return error("mss", &self.mss, "64 to 65495 bytes");
+            return error(Switch::Mss, &self.mss, "64 to 65495 bytes");
         }
         if !(1..=1000).contains(&self.initial_window_segments) {
-            return error("initial_window_segments", &self.initial_window_segments, "1 to 1000 segments");
+            return error(Switch::InitialWindowSegments, &self.initial_window_segments, "1 to 1000 segments");
         }
         if !(1_000..=1_000_000_000).contains(&self.timestamp_granularity.as_nanos()) {
-            return error("timestamp_granularity", &self.timestamp_granularity, "1 us to 1 s");
+            return error(Switch::TimestampGranularity, &self.timestamp_granularity, "1 us to 1 s");
         }
         if self.rto_min.is_zero() || self.rto_min > self.rto_max {
-            return error("rto_min", &self.rto_min, "above 0 s, and at most rto_max");
+            return error(Switch::RtoMin, &self.rto_min, "above 0 s, and at most rto_max");
         }
         if self.rto_max > Span::from_secs(3600) {
-            return error("rto_max", &self.rto_max, "at most an hour");
+            return error(Switch::RtoMax, &self.rto_max, "at most an hour");
         }
         if self.rto_initial.is_zero() || self.rto_initial > self.rto_max {
-            return error("rto_initial", &self.rto_initial, "above 0 s, and at most rto_max");
+            return error(Switch::RtoInitial, &self.rto_initial, "above 0 s, and at most rto_max");
         }
         if self.min_rtt_window.is_zero() {
-            return error("min_rtt_window", &self.min_rtt_window, "above 0 s");
+            return error(Switch::MinRttWindow, &self.min_rtt_window, "above 0 s");
         }
         if !(1..=64).contains(&self.delayed_ack.segments) {
-            return error("delayed_ack.segments", &self.delayed_ack.segments, "1 to 64 segments");
+            return error(Switch::DelayedAckSegments, &self.delayed_ack.segments, "1 to 64 segments");
         }
         if self.delayed_ack.timer_min.is_zero() || self.delayed_ack.timer_min > self.delayed_ack.timer_max {
-            return error("delayed_ack.timer_min", &self.delayed_ack.timer_min, "above 0 s, and at most timer_max");
+            return error(Switch::DelayedAckTimerMin, &self.delayed_ack.timer_min, "above 0 s, and at most timer_max");
         }
         if self.delayed_ack.timer_max > Span::from_millis(500) {
-            return error("delayed_ack.timer_max", &self.delayed_ack.timer_max, "at most 500 ms (RFC 5681 §4.2)");
+            return error(Switch::DelayedAckTimerMax, &self.delayed_ack.timer_max, "at most 500 ms (RFC 5681 §4.2)");
         }
         let largest_window = if self.window_scaling { 65_535 << MAX_WINDOW_SHIFT } else { u64::MAX };
         if !(2 * self.mss.get()..=largest_window).contains(&self.receive_buffer.get()) {
-            return error("receive_buffer", &self.receive_buffer, "two segments to 1 GiB (RFC 7323 §2.3)");
+            return error(Switch::ReceiveBuffer, &self.receive_buffer, "two segments to 1 GiB (RFC 7323 §2.3)");
         }
         if !(2 * (self.mss.get() + self.send_buffer_overhead.get())..=1 << 32).contains(&self.send_buffer.get()) {
-            return error("send_buffer", &self.send_buffer, "two segments with their overhead to 4 GiB");
+            return error(Switch::SendBuffer, &self.send_buffer, "two segments with their overhead to 4 GiB");
         }
         if self.send_buffer_overhead > Bytes::new(65_536) {
-            return error("send_buffer_overhead", &self.send_buffer_overhead, "at most 64 KiB");
+            return error(Switch::SendBufferOverhead, &self.send_buffer_overhead, "at most 64 KiB");
         }
         if let Some(tsq) = self.tsq {
             if tsq.limit < Bytes::new(2 * self.mss.get()) {
-                return error("tsq.limit", &tsq.limit, "at least two segments");
+                return error(Switch::TsqLimit, &tsq.limit, "at least two segments");
             }
             if let Some(shift) = tsq.pacing_shift.filter(|shift| *shift > 20) {
-                return error("tsq.pacing_shift", &shift, "0 to 20");
+                return error(Switch::TsqPacingShift, &shift, "0 to 20");
             }
         }
         Ok(())
@@ -372,6 +400,6 @@ mod tests {
         let error = config.validate().expect_err("the floor is above the ceiling");
         assert_eq!(error.to_string(), "rto_min = 200 s: above 0 s, and at most rto_max");
         let config = Config { mss: Bytes::new(0), ..Config::linux_modern() };
-        assert_eq!(config.validate().map_err(|error| error.key), Err("mss"));
+        assert_eq!(config.validate().map_err(|error| error.switch), Err(Switch::Mss));
     }
 }

@@ -64,7 +64,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Tsq};
+pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Switch, Tsq};
 pub use endpoint::Endpoint;
 pub use info::Info;
 pub use segment::{Offer, SackBlocks, Segment, Timestamps};

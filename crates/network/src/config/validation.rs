@@ -1,12 +1,13 @@
 //! Whether a configuration describes a network that can be built.
 
 use super::{
-    About, AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinksConfig, Topology, WifiConfig,
+    AccessConfig, Config, ConfigError, DirectionConfig, DirectionField, Field, HostConfig, HostField, HostPath,
+    LinkField, LinksConfig, NetworkField, PathConfig, PathField, QueueField, Topology, WifiConfig, WifiField,
 };
 use crate::queue::{Discipline, QueueConfig};
 use crate::wifi::{Band, ChannelWidth, Modulation, PhyRate, RateControl, Standard};
 use lasthop_units::{Bytes, Rate, Span};
-use std::fmt;
+use std::fmt::Display;
 
 impl Config {
     /// Checks whether the network can be built.
@@ -18,27 +19,26 @@ impl Config {
         let others = match &self.topology {
             Topology::AccessPoint { .. } => 1,
             Topology::Links(links) => {
-                check((2..=1024).contains(&links.nodes), "nodes", || {
+                check((2..=1024).contains(&links.nodes), Field::Network(NetworkField::Nodes), || {
                     (format!("{} nodes", links.nodes), "2 to 1024 nodes".into())
                 })?;
                 links.nodes
             }
         };
         let most = usize::from(u16::MAX) - others;
-        check((1..=most).contains(&hosts), "hosts", || (format!("{hosts} hosts"), format!("1 to {most} hosts")))?;
+        check((1..=most).contains(&hosts), Field::Network(NetworkField::Hosts), || {
+            (format!("{hosts} hosts"), format!("1 to {most} hosts"))
+        })?;
         match &self.topology {
             Topology::AccessPoint { access, path } => {
-                access.validate().map_err(ConfigError::of(About::Access))?;
-                let path_can_be =
-                    check_queue("queue_packets", path.queue_packets).and_then(|()| check_rate("rate", path.rate));
-                path_can_be.map_err(ConfigError::of(About::Path))?;
+                access.validate()?;
+                path.validate().map_err(ConfigError::of(Field::Path))?;
             }
             Topology::Links(links) => links.validate(hosts)?,
         }
-        let numbered = self.hosts.iter().enumerate();
-        numbered
-            .into_iter()
-            .try_for_each(|(index, host)| host.validate(&self.topology).map_err(ConfigError::of(About::Host(index))))?;
+        for (index, host) in self.hosts.iter().enumerate() {
+            host.validate(&self.topology).map_err(ConfigError::of(|field| Field::Host(index, field)))?;
+        }
         self.validate_changes()
     }
 }
@@ -46,18 +46,22 @@ impl Config {
 impl AccessConfig {
     fn validate(&self) -> Result<(), ConfigError> {
         match self {
-            Self::Wifi(wifi) => wifi.validate(),
-            Self::Wired(wired) => {
-                wired.queue.validate_of_link("queue")?;
-                check_rate("rate", wired.rate)
-            }
+            Self::Wifi(wifi) => wifi.validate().map_err(ConfigError::of(Field::Wifi)),
+            Self::Wired(wired) => validate_link(wired.rate, wired.queue).map_err(ConfigError::of(Field::Wired)),
         }
     }
 }
 
+impl PathConfig {
+    fn validate(&self) -> Result<(), ConfigError<PathField>> {
+        check_queue(PathField::QueuePackets, self.queue_packets)?;
+        check_rate(PathField::Rate, self.rate)
+    }
+}
+
 impl HostConfig {
-    fn validate(&self, topology: &Topology) -> Result<(), ConfigError> {
-        check_queue("queue_packets", self.queue_packets)?;
+    fn validate(&self, topology: &Topology) -> Result<(), ConfigError<HostField>> {
+        check_queue(HostField::QueuePackets, self.queue_packets)?;
         let wifi = match topology {
             Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => Some(wifi),
             _ => None,
@@ -65,46 +69,48 @@ impl HostConfig {
         self.validate_standard(wifi)?;
         let own = wifi.map(|wifi| wifi.of_station(self));
         if let Some(rate) = self.rate {
-            let none = |why: &str| check(false, "rate", || (rate.to_string(), format!("none, for {why}")));
+            let none = |why: &str| check(false, HostField::Rate, || (rate.to_string(), format!("none, for {why}")));
             match (&own, topology) {
-                (Some(own), _) => own.check_rate(rate, &own.rates()),
+                (Some(own), _) => own.check_rate(HostField::Rate, rate, &own.rates()),
                 (None, Topology::AccessPoint { .. }) => none("the hosts behind a wired access share its rate"),
                 (None, Topology::Links(_)) => none("hosts on a node send at the rates of its links"),
             }?;
         }
         if let Some(mcs) = self.mcs {
             match &own {
-                Some(own) => own.check_mcs("mcs", mcs),
-                None => check(false, "mcs", || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
+                Some(own) => own.check_mcs(HostField::Mcs, mcs),
+                None => check(false, HostField::Mcs, || {
+                    (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())
+                }),
             }?;
         }
         if let Some(snr_db) = self.snr_db {
-            check(wifi.is_some_and(|wifi| wifi.standard.aggregates()), "snr_db", || {
+            check(wifi.is_some_and(|wifi| wifi.standard.aggregates()), HostField::SnrDb, || {
                 (snr_db.to_string(), "none, for only hosts of 802.11n and later have an SNR".into())
             })?;
-            check(self.standard != Some(Standard::B), "snr_db", || {
+            check(self.standard != Some(Standard::B), HostField::SnrDb, || {
                 (snr_db.to_string(), "none, for a host of 802.11b has a frame error rate instead".into())
             })?;
-            check_snr(snr_db)?;
-            check(self.frame_error_rate.is_none(), "snr_db", || {
+            check_snr(HostField::SnrDb, snr_db)?;
+            check(self.frame_error_rate.is_none(), HostField::SnrDb, || {
                 (snr_db.to_string(), "an SNR or a frame error rate, not both".into())
             })?;
         }
         if let Some(errors) = self.frame_error_rate {
             let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-            check(on_wifi, "frame_error_rate", || {
+            check(on_wifi, HostField::FrameErrorRate, || {
                 (errors.get().to_string(), "none, for only Wi-Fi has frames".into())
             })?;
         }
         let (shortest, longest) = self.turnaround;
-        check(shortest <= longest, "turnaround", || {
+        check(shortest <= longest, HostField::Turnaround, || {
             (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
         })?;
         if let Some(HostPath { rtt: (shortest, longest), .. }) = self.path {
-            check(shortest <= longest, "path.rtt", || {
+            check(shortest <= longest, HostField::PathRtt, || {
                 (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
             })?;
-            check(matches!(topology, Topology::AccessPoint { .. }), "path", || {
+            check(matches!(topology, Topology::AccessPoint { .. }), HostField::Path, || {
                 (format!("{shortest} to {longest}"), "none, for the delays of links are theirs".into())
             })?;
         }
@@ -113,14 +119,14 @@ impl HostConfig {
 }
 
 impl HostConfig {
-    fn validate_standard(&self, wifi: Option<&WifiConfig>) -> Result<(), ConfigError> {
-        let only_later = |field: &str, value: &dyn fmt::Display| {
+    fn validate_standard(&self, wifi: Option<&WifiConfig>) -> Result<(), ConfigError<HostField>> {
+        let only_later = |field: HostField, value: &dyn Display| {
             let later = wifi.is_some_and(|wifi| self.standard.unwrap_or(wifi.standard).aggregates());
             check(later, field, || (value.to_string(), "none, for only hosts of 802.11n and later have one".into()))
         };
         if let Some(standard) = self.standard {
             let accepted = wifi.map_or(Vec::new(), |wifi| wifi.standard.of_stations(wifi.band));
-            check(accepted.contains(&standard), "standard", || {
+            check(accepted.contains(&standard), HostField::Standard, || {
                 let accepted: Vec<_> = accepted.iter().map(|one| format!("\"{one}\"")).collect();
                 let accepted = match wifi {
                     Some(wifi) if wifi.standard == Standard::Bg => {
@@ -135,19 +141,19 @@ impl HostConfig {
             })?;
         }
         if let Some(width) = self.width {
-            only_later("width", &format_args!("{} MHz", width.mhz()))?;
+            only_later(HostField::Width, &format_args!("{} MHz", width.mhz()))?;
             wifi.map_or(Ok(()), |wifi| {
-                wifi.check_width("width", width, self.standard.unwrap_or(wifi.standard))?;
-                check(width <= wifi.modulation.width, "width", || {
+                wifi.check_width(HostField::Width, width, self.standard.unwrap_or(wifi.standard))?;
+                check(width <= wifi.modulation.width, HostField::Width, || {
                     let most = wifi.modulation.width.mhz();
                     (format!("{} MHz", width.mhz()), format!("at most the access point's {most} MHz"))
                 })
             })?;
         }
         if let Some(streams) = self.spatial_streams {
-            only_later("spatial_streams", &streams)?;
+            only_later(HostField::SpatialStreams, &streams)?;
             let most = wifi.map_or(0, |wifi| wifi.modulation.spatial_streams);
-            check((1..=most).contains(&streams), "spatial_streams", || {
+            check((1..=most).contains(&streams), HostField::SpatialStreams, || {
                 (streams.to_string(), format!("1 to the access point's {most}"))
             })?;
         }
@@ -158,23 +164,30 @@ impl HostConfig {
 impl LinksConfig {
     fn validate(&self, hosts: usize) -> Result<(), ConfigError> {
         let nodes = || format!("nodes 0 to {}", self.nodes - 1);
-        check(self.attached.len() == hosts, "attached", || {
+        check(self.attached.len() == hosts, Field::Network(NetworkField::Attached), || {
             (format!("for {} hosts", self.attached.len()), format!("a node for each of the {hosts} hosts"))
         })?;
         for (host, &node) in self.attached.iter().enumerate() {
-            check(node < self.nodes, &format!("attached[{host}]"), || (format!("node {node}"), nodes()))?;
+            check(node < self.nodes, Field::Network(NetworkField::Attached), || {
+                (format!("node {node} for host {host}"), nodes())
+            })?;
         }
-        check(self.links.len() <= 32_768, "links", || (format!("{} links", self.links.len()), "at most 32768".into()))?;
+        check(self.links.len() <= 32_768, Field::Network(NetworkField::Links), || {
+            (format!("{} links", self.links.len()), "at most 32768".into())
+        })?;
         for (index, link) in self.links.iter().enumerate() {
             let (one, other) = link.ends;
-            let ends = check(one < self.nodes && other < self.nodes && one != other, "ends", || {
+            let of_link = |field| Field::Link(index, field);
+            check(one < self.nodes && other < self.nodes && one != other, of_link(LinkField::Ends), || {
                 (format!("nodes {one} and {other}"), format!("two different ones of {}", nodes()))
-            });
-            let directions = || link.forth.validate("forth").and_then(|()| link.back.validate("back"));
-            ends.and_then(|()| directions()).map_err(ConfigError::of(About::Link(index)))?;
+            })?;
+            let DirectionConfig { rate, queue, .. } = link.forth;
+            validate_link(rate, queue).map_err(ConfigError::of(|field| of_link(LinkField::Forth(field))))?;
+            let DirectionConfig { rate, queue, .. } = link.back;
+            validate_link(rate, queue).map_err(ConfigError::of(|field| of_link(LinkField::Back(field))))?;
         }
         let unreachable = self.routes().unreachable();
-        check(unreachable.is_none(), "links", || {
+        check(unreachable.is_none(), Field::Network(NetworkField::Links), || {
             let node = unreachable.unwrap_or_default();
             (
                 format!("without a way from node 0 to node {node}"),
@@ -184,15 +197,14 @@ impl LinksConfig {
     }
 }
 
-impl DirectionConfig {
-    fn validate(&self, field: &str) -> Result<(), ConfigError> {
-        self.queue.validate_of_link(&format!("{field}.queue"))?;
-        check_rate(&format!("{field}.rate"), self.rate)
-    }
+/// One direction of a wired link.
+fn validate_link(rate: Rate, queue: QueueConfig) -> Result<(), ConfigError<DirectionField>> {
+    queue.validate_of_link().map_err(ConfigError::of(DirectionField::Queue))?;
+    check_rate(DirectionField::Rate, rate)
 }
 
 impl WifiConfig {
-    fn check_width(&self, field: &str, width: ChannelWidth, standard: Standard) -> Result<(), ConfigError> {
+    fn check_width<F: Display>(&self, field: F, width: ChannelWidth, standard: Standard) -> Result<(), ConfigError<F>> {
         check(self.widths(standard).any(|offered| offered == width), field, || {
             let accepted: Vec<_> = self.widths(standard).map(|width| format!("{} MHz", width.mhz())).collect();
             (format!("{} MHz", width.mhz()), accepted.join(", "))
@@ -200,16 +212,21 @@ impl WifiConfig {
     }
 
     /// Whether a station's rate is available.
-    pub(crate) fn check_rate(&self, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
+    pub(crate) fn check_rate<F: Display>(
+        &self,
+        field: F,
+        rate: Rate,
+        accepted: &[PhyRate],
+    ) -> Result<(), ConfigError<F>> {
         let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
-        check(known && !self.standard.aggregates(), "rate", || {
+        check(known && !self.standard.aggregates(), field, || {
             let none = "none, for hosts of 802.11n and later have an MCS";
             (rate.to_string(), if self.standard.aggregates() { none.into() } else { list(accepted) })
         })
     }
 
     /// Whether a station's MCS is one of the standard's.
-    pub(crate) fn check_mcs(&self, field: &str, mcs: u8) -> Result<(), ConfigError> {
+    pub(crate) fn check_mcs<F: Display>(&self, field: F, mcs: u8) -> Result<(), ConfigError<F>> {
         let Modulation { width, spatial_streams, .. } = self.modulation;
         let mut accepted = Modulation::mcss(self.standard, width, spatial_streams);
         check(accepted.any(|accepted| accepted == mcs), field, || {
@@ -220,91 +237,93 @@ impl WifiConfig {
         })
     }
 
-    fn validate(&self) -> Result<(), ConfigError> {
-        self.access_point_queue.validate("access_point_queue")?;
+    fn validate(&self) -> Result<(), ConfigError<WifiField>> {
+        self.access_point_queue.validate().map_err(ConfigError::of(WifiField::AccessPointQueue))?;
         let bands = self.standard.bands();
-        check(bands.contains(&self.band), "band", || {
+        check(bands.contains(&self.band), WifiField::Band, || {
             let accepted: Vec<_> = bands.iter().map(Band::to_string).collect();
             (self.band.to_string(), format!("{} with {}", accepted.join(", "), self.standard))
         })?;
         if let Some(limits) = self.standard.aggregate_limits() {
             self.validate_modulation()?;
-            check((1..=limits.window).contains(&self.aggregate_frames), "aggregate_frames", || {
+            check((1..=limits.window).contains(&self.aggregate_frames), WifiField::AggregateFrames, || {
                 (self.aggregate_frames.to_string(), format!("1 to {} frames", limits.window))
             })?;
-            check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
+            check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), WifiField::MaxPpdu, || {
                 (in_us(self.max_ppdu), format!("{} to {}", in_us(Self::LEAST_MAX_PPDU), in_us(Self::MAX_PPDU)))
             })?;
-            check(self.amsdu_bytes <= limits.amsdu_bytes, "amsdu_bytes", || {
+            check(self.amsdu_bytes <= limits.amsdu_bytes, WifiField::AmsduBytes, || {
                 (self.amsdu_bytes.to_string(), format!("0 to {}", limits.amsdu_bytes))
             })?;
-            check(self.start_spacing <= Self::MAX_START_SPACING, "start_spacing", || {
+            check(self.start_spacing <= Self::MAX_START_SPACING, WifiField::StartSpacing, || {
                 (in_us(self.start_spacing), format!("0 to {}", in_us(Self::MAX_START_SPACING)))
             })?;
-            check(self.access_point_txop <= Self::MAX_TXOP, "access_point_txop", || {
+            check(self.access_point_txop <= Self::MAX_TXOP, WifiField::AccessPointTxop, || {
                 (in_us(self.access_point_txop), format!("at most {}", in_us(Self::MAX_TXOP)))
             })?;
         } else {
-            check(self.aggregate_frames == 1, "aggregate_frames", || {
+            check(self.aggregate_frames == 1, WifiField::AggregateFrames, || {
                 (self.aggregate_frames.to_string(), "1, for only 802.11n and later have A-MPDUs".into())
             })?;
-            check(self.amsdu_bytes == Bytes::ZERO, "amsdu_bytes", || {
+            check(self.amsdu_bytes == Bytes::ZERO, WifiField::AmsduBytes, || {
                 (self.amsdu_bytes.to_string(), "0 B, for only 802.11n and later have A-MSDUs".into())
             })?;
-            check(self.start_spacing.is_zero(), "start_spacing", || {
+            check(self.start_spacing.is_zero(), WifiField::StartSpacing, || {
                 (in_us(self.start_spacing), "0 us, for only 802.11n and later have A-MPDUs".into())
             })?;
-            check(self.access_point_txop.is_zero(), "access_point_txop", || {
+            check(self.access_point_txop.is_zero(), WifiField::AccessPointTxop, || {
                 (in_us(self.access_point_txop), "0 us, for only 802.11n and later have access categories".into())
             })?;
         }
         let mut controls = RateControl::of(self.standard);
-        check(controls.any(|control| control == self.rate_control), "rate_control", || {
+        check(controls.any(|control| control == self.rate_control), WifiField::RateControl, || {
             let accepted: Vec<_> = RateControl::of(self.standard).map(|control| format!("\"{control}\"")).collect();
             (format!("\"{}\"", self.rate_control), accepted.join(", "))
         })?;
         let least = self.standard.window(self.rate).min;
         let window = self.access_point_window;
-        check((window + 1).is_power_of_two() && (least..=1023).contains(&window), "access_point_window", || {
-            (window.to_string(), format!("one less than a power of 2, from {least} to 1023"))
-        })?;
-        check(self.standard != Standard::Bg || self.rts_threshold.is_none(), "rts_threshold", || {
+        check(
+            (window + 1).is_power_of_two() && (least..=1023).contains(&window),
+            WifiField::AccessPointWindow,
+            || (window.to_string(), format!("one less than a power of 2, from {least} to 1023")),
+        )?;
+        check(self.standard != Standard::Bg || self.rts_threshold.is_none(), WifiField::RtsThreshold, || {
             let bytes = self.rts_threshold.map_or(String::new(), |bytes| bytes.to_string());
             (bytes, "none, for 802.11bg protects its frames by CTS-to-self".into())
         })?;
-        check(self.standard != Standard::Bg || !self.rts_on_retry, "rts_on_retry", || {
+        check(self.standard != Standard::Bg || !self.rts_on_retry, WifiField::RtsOnRetry, || {
             ("true".into(), "false, for 802.11bg protects its frames by CTS-to-self".into())
         })?;
         let rates = self.rates();
-        let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {
+        let one_of = |field: WifiField, rate: PhyRate, accepted: &[PhyRate]| {
             check(accepted.contains(&rate), field, || (rate.to_string(), list(accepted)))
         };
-        one_of("rate", self.rate, &rates)?;
+        one_of(WifiField::Rate, self.rate, &rates)?;
         if let Some(rate) = self.broadcast_rate {
-            one_of("broadcast_rate", rate, &rates)?;
+            one_of(WifiField::BroadcastRate, rate, &rates)?;
         }
         let dsss: Vec<_> = PhyRate::ALL.into_iter().filter(|rate| !rate.is_ofdm()).collect();
-        one_of("protection_rate", self.protection_rate, &dsss)
+        one_of(WifiField::ProtectionRate, self.protection_rate, &dsss)
     }
 
-    fn validate_modulation(&self) -> Result<(), ConfigError> {
+    fn validate_modulation(&self) -> Result<(), ConfigError<WifiField>> {
         let Modulation { mcs, spatial_streams, width, guard_interval } = self.modulation;
-        self.check_width("modulation.width", width, self.standard)?;
-        check((1..=Modulation::MOST_STREAMS).contains(&spatial_streams), "modulation.spatial_streams", || {
+        self.check_width(WifiField::Width, width, self.standard)?;
+        check((1..=Modulation::MOST_STREAMS).contains(&spatial_streams), WifiField::SpatialStreams, || {
             (spatial_streams.to_string(), format!("1 to {}", Modulation::MOST_STREAMS))
         })?;
         let intervals = Modulation::guard_intervals(self.standard);
-        check(intervals.contains(&guard_interval), "modulation.guard_interval", || {
+        check(intervals.contains(&guard_interval), WifiField::GuardInterval, || {
             let accepted: Vec<_> = intervals.iter().map(|interval| in_us(interval.span())).collect();
             (in_us(guard_interval.span()), accepted.join(", "))
         })?;
-        self.check_mcs("modulation.mcs", mcs)
+        self.check_mcs(WifiField::Mcs, mcs)
     }
 }
 
 impl QueueConfig {
-    fn validate_of_link(&self, field: &str) -> Result<(), ConfigError> {
-        check(!self.discipline.is_of_wifi(), field, || {
+    fn validate_of_link(&self) -> Result<(), ConfigError<QueueField>> {
+        check(!self.discipline.is_of_wifi(), QueueField::Discipline, || {
             let words = |of_wifi| {
                 let words = Discipline::WORDS.iter().filter(move |(_, one)| one.is_of_wifi() == of_wifi);
                 words.map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
@@ -312,37 +331,37 @@ impl QueueConfig {
             let accepted = format!("{}; only an access point of Wi-Fi has {}", words(false), words(true));
             (format!("\"{}\"", self.discipline.as_str()), accepted)
         })?;
-        self.validate(field)
+        self.validate()
     }
 
-    fn validate(&self, field: &str) -> Result<(), ConfigError> {
-        check_queue(&format!("{field}.packets"), self.packets)?;
-        self.discipline.validate(field)
+    fn validate(&self) -> Result<(), ConfigError<QueueField>> {
+        check_queue(QueueField::Packets, self.packets)?;
+        self.discipline.validate().map_err(ConfigError::of(QueueField::Parameter))
     }
 }
 
-pub(crate) fn check(
+pub(crate) fn check<F: Display>(
     holds: bool,
-    field: &str,
+    field: F,
     value_and_accepted: impl FnOnce() -> (String, String),
-) -> Result<(), ConfigError> {
+) -> Result<(), ConfigError<F>> {
     if holds {
         return Ok(());
     }
     let (value, accepted) = value_and_accepted();
-    Err(ConfigError { about: About::Network, field: field.to_owned(), value, accepted })
+    Err(ConfigError { field, value, accepted })
 }
 
-fn check_queue(field: &str, packets: usize) -> Result<(), ConfigError> {
+fn check_queue<F: Display>(field: F, packets: usize) -> Result<(), ConfigError<F>> {
     check(packets >= 1, field, || (packets.to_string(), "1 packet or more".into()))
 }
 
-pub(crate) fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
+pub(crate) fn check_rate<F: Display>(field: F, rate: Rate) -> Result<(), ConfigError<F>> {
     check(rate > Rate::ZERO, field, || (rate.to_string(), "more than 0 Mb/s".into()))
 }
 
-pub(crate) fn check_snr(snr_db: f64) -> Result<(), ConfigError> {
-    check((-10.0..=60.0).contains(&snr_db), "snr_db", || (snr_db.to_string(), "-10 to 60 dB".into()))
+pub(crate) fn check_snr<F: Display>(field: F, snr_db: f64) -> Result<(), ConfigError<F>> {
+    check((-10.0..=60.0).contains(&snr_db), field, || (snr_db.to_string(), "-10 to 60 dB".into()))
 }
 
 fn in_us(span: Span) -> String {
@@ -357,7 +376,7 @@ fn list(rates: &[PhyRate]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{PathConfig, WiredAccessConfig};
+    use crate::config::WiredAccessConfig;
     use crate::wifi::RateSet;
     use lasthop_units::Probability;
 
@@ -390,7 +409,10 @@ mod tests {
     #[test]
     fn a_dsss_rate_in_pure_g_needs_the_whole_rate_set() {
         let mut wifi = WifiConfig { rate: PhyRate::Mbps11, ..WifiConfig::new(Standard::G) };
-        assert_eq!(config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field, "rate");
+        assert_eq!(
+            config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field,
+            Field::Wifi(WifiField::Rate)
+        );
         wifi.rate_set = RateSet::All;
         assert_eq!(config(AccessConfig::Wifi(wifi)).validate(), Ok(()));
     }
@@ -398,7 +420,10 @@ mod tests {
     #[test]
     fn only_802_11n_and_later_aggregate() {
         let wifi = WifiConfig { aggregate_frames: 64, ..WifiConfig::new(Standard::G) };
-        assert_eq!(config(AccessConfig::Wifi(wifi)).validate().unwrap_err().field, "aggregate_frames");
+        assert_eq!(
+            config(AccessConfig::Wifi(wifi)).validate().unwrap_err().field,
+            Field::Wifi(WifiField::AggregateFrames)
+        );
     }
 
     #[test]
@@ -441,6 +466,6 @@ mod tests {
         let mut config = config(AccessConfig::Wired(wired));
         assert_eq!(config.validate(), Ok(()));
         config.hosts[0].rate = Some(Rate::from_mbps(10.0));
-        assert_eq!(config.validate().unwrap_err().about, About::Host(0));
+        assert_eq!(config.validate().unwrap_err().field, Field::Host(0, HostField::Rate));
     }
 }

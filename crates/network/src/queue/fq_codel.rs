@@ -62,17 +62,13 @@ impl FqCodelConfig {
         drop_batch: 64,
     };
 
-    /// Whether they are possible, in this field of the configuration.
-    pub(super) fn validate(self, field: &str) -> Result<(), ConfigError> {
-        let at_least_1 = |name: &str, value: u64| {
-            check(value >= 1, &format!("{field}.{name}"), || (value.to_string(), "1 or more".into()))
-        };
+    /// Whether they are possible.
+    pub(super) fn validate(self) -> Result<(), ConfigError<&'static str>> {
+        let at_least_1 = |name, value: u64| check(value >= 1, name, || (value.to_string(), "1 or more".into()));
         at_least_1("quantum", self.quantum.get())?;
         at_least_1("drop_batch", self.drop_batch.into())?;
-        check(self.interval > Span::ZERO, &format!("{field}.interval"), || ("0 s".into(), "more than 0 s".into()))?;
-        check((1..=65_536).contains(&self.flows), &format!("{field}.flows"), || {
-            (self.flows.to_string(), "1 to 65536 flows".into())
-        })
+        check(self.interval > Span::ZERO, "interval", || ("0 s".into(), "more than 0 s".into()))?;
+        check((1..=65_536).contains(&self.flows), "flows", || (self.flows.to_string(), "1 to 65536 flows".into()))
     }
 }
 

@@ -48,10 +48,10 @@ macro_rules! disciplines {
                 }
             }
 
-            /// Whether its parameters are possible, which are in this field of the configuration.
-            pub(crate) fn validate(self, field: &str) -> Result<(), ConfigError> {
+            /// Whether its parameters are possible.
+            pub(crate) fn validate(self) -> Result<(), ConfigError<&'static str>> {
                 match self {
-                    $($(#[cfg($when)])? Self::$discipline $(($parameters))? => disciplines!(@ field $($parameters)?),)+
+                    $($(#[cfg($when)])? Self::$discipline $(($parameters))? => disciplines!(@ check $($parameters)?),)+
                 }
             }
         }
@@ -77,6 +77,6 @@ macro_rules! disciplines {
     };
     (@ anywhere) => { false };
     (@ of_wifi) => { true };
-    (@ $field:ident) => { Ok(()) };
-    (@ $field:ident $parameters:ident) => { $parameters.validate($field) };
+    (@ check) => { Ok(()) };
+    (@ check $parameters:ident) => { $parameters.validate() };
 }

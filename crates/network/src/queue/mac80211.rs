@@ -96,9 +96,9 @@ impl Mac80211Config {
         device: DeviceLimit::Airtime,
     };
 
-    /// Whether they are possible, in this field of the configuration.
-    pub(super) fn validate(self, field: &str) -> Result<(), ConfigError> {
-        self.flows.validate(field)
+    /// Whether they are possible.
+    pub(super) fn validate(self) -> Result<(), ConfigError<&'static str>> {
+        self.flows.validate()
     }
 }
 
