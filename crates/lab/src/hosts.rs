@@ -235,7 +235,7 @@ fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestA
     let queue_packets = match spec.kind.era {
         // The host's queue is its link's, in the model.
         _ if on_links => UNREAD_PACKETS,
-        Era::Y2012 => u32::try_from(spec.kind.queue_packets).unwrap_or(u32::MAX),
+        Era::Y2012 => u32::try_from(spec.kind.network.queue_packets).unwrap_or(u32::MAX),
         // The queue is in the model; see [`valve`](crate::valve).
         Era::Modern => 1000,
     };

@@ -362,7 +362,7 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
-        let aggregates = host.kind.standard.map_or(scenario.network().aggregates(), |own| own.aggregates());
+        let aggregates = host.kind.network.standard.map_or(scenario.network().aggregates(), |own| own.aggregates());
         if host.kind.tcp.delayed_ack.segments > 2 && !aggregates {
             let value = host.kind.tcp.delayed_ack.segments;
             let what = format!(

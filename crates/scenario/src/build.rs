@@ -2,14 +2,14 @@
 
 use crate::ScenarioError;
 use crate::changes::changes;
-use crate::keys::{AccessKeys, AccessKind, AgentMode, ScenarioKeys};
+use crate::keys::{AccessKeys, AccessKind, AgentMode, HostKeys, ScenarioKeys};
 use crate::network_error::in_words_of_the_file;
 use crate::scenario::HostBlock;
 use crate::trace::Expanded;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    AccessConfig, Band, Config, DirectionConfig, Discipline, HostConfig, LinkConfig, LinksConfig, Modulation,
+    AccessConfig, Band, Config, DirectionConfig, Discipline, HostConfig, HostPath, LinkConfig, LinksConfig, Modulation,
     PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 use lasthop_units::{Rate, Span};
@@ -34,29 +34,8 @@ pub(crate) fn network(
         }
         _ => links(keys, hosts, wiring),
     };
-    let standard = match &topology {
-        Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => Some(wifi.standard),
-        _ => None,
-    };
-    let on_wifi = standard.is_some();
-    let host = |block: &HostBlock| {
-        let own = standard.and(block.kind.standard).or(standard);
-        let aggregates = own.is_some_and(Standard::aggregates);
-        HostConfig {
-            standard: block.kind.standard.filter(|_| on_wifi),
-            rate: block.kind.rate.filter(|_| on_wifi && !aggregates),
-            width: block.kind.width.filter(|_| aggregates),
-            spatial_streams: block.kind.spatial_streams.filter(|_| aggregates),
-            mcs: block.kind.mcs.filter(|_| aggregates),
-            snr_db: block.kind.snr_db.filter(|_| standard.is_some_and(Standard::aggregates)),
-            frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
-            path: block.kind.path,
-            turnaround: if on_wifi { block.kind.turnaround } else { (Span::ZERO, Span::ZERO) },
-            is_idle: block.flows.is_empty() && block.kind.agent != AgentMode::Control,
-            ..HostConfig::new(block.kind.queue_packets)
-        }
-    };
-    let hosts_config: Vec<_> = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
+    let hosts_config: Vec<_> =
+        hosts.iter().flat_map(|block| std::iter::repeat_n(block.kind.network.clone(), block.count)).collect();
     let made = changes(document, (&keys.changes, &traces.origins), wiring, &topology, &hosts_config)?;
     let changes = made.iter().map(|(_, _, change)| *change).collect();
     let opportunities = traces.opportunities.clone();
@@ -64,6 +43,26 @@ pub(crate) fn network(
     match config.validate() {
         Ok(()) => Ok(config),
         Err(error) => Err(in_words_of_the_file(document, hosts, wiring, &made, &error)),
+    }
+}
+
+/// A host in the network, without the keys that its access or its standard does not look at. `sends`: it has flows.
+pub(crate) fn host(keys: &ScenarioKeys, host: &HostKeys, sends: bool) -> HostConfig {
+    let wifi = keys.access.as_ref().filter(|access| access.kind == AccessKind::Wifi);
+    let on_wifi = wifi.is_some();
+    let aggregates = wifi.is_some_and(|wifi| host.standard.unwrap_or(wifi.standard).aggregates());
+    HostConfig {
+        standard: host.standard.filter(|_| on_wifi),
+        rate: host.rate_mbps.filter(|_| on_wifi && !aggregates),
+        width: host.channel_width_mhz.filter(|_| aggregates),
+        spatial_streams: host.spatial_streams.filter(|_| aggregates),
+        mcs: host.mcs.filter(|_| aggregates),
+        snr_db: host.snr_db.filter(|_| wifi.is_some_and(|wifi| wifi.standard.aggregates())),
+        frame_error_rate: host.frame_error_rate.filter(|_| on_wifi),
+        path: host.path_rtt_ms.map(|rtt| HostPath { rtt, change_every: host.path_rtt_change_s.unwrap_or(Span::ZERO) }),
+        turnaround: if on_wifi { host.turnaround_us } else { (Span::ZERO, Span::ZERO) },
+        is_idle: !sends && host.agent != AgentMode::Control,
+        ..HostConfig::new(host.queue_packets)
     }
 }
 

@@ -15,9 +15,9 @@ use lasthop_keys::{
 };
 use lasthop_laws::{Choice, LawName, LinkReport};
 use lasthop_network::random::{Streams, numbers};
-use lasthop_network::{ChannelWidth, HostPath, NodeId, Standard};
+use lasthop_network::{HostConfig, NodeId};
 use lasthop_policy::PolicySettings;
-use lasthop_units::{Probability, Rate, Span, Time};
+use lasthop_units::{Span, Time};
 use std::sync::Arc;
 use toml::Table;
 
@@ -78,26 +78,8 @@ pub struct HostKind {
     pub era: Era,
     /// Its node, as written; with links only.
     pub node: Option<String>,
-    /// The host's own transmit queue.
-    pub queue_packets: usize,
-    /// Standard if older than the access point's; Wi-Fi only.
-    pub standard: Option<Standard>,
-    /// PHY rate if different from the access's; Wi-Fi only, hosts of 802.11b and 802.11g.
-    pub rate: Option<Rate>,
-    /// Channel width if different from the access's; Wi-Fi only, hosts of 802.11n and later.
-    pub width: Option<ChannelWidth>,
-    /// Streams if fewer than the access's; Wi-Fi only, hosts of 802.11n and later.
-    pub spatial_streams: Option<u8>,
-    /// MCS if different from the access's; Wi-Fi only, hosts of 802.11n and later.
-    pub mcs: Option<u8>,
-    /// Signal-to-noise ratio in dB; Wi-Fi of 802.11n and later only.
-    pub snr_db: Option<f64>,
-    /// Frame error rate if different from the access's; Wi-Fi only.
-    pub frame_error_rate: Option<Probability>,
-    /// Its own path to the servers if different from the shared one; with an access point only.
-    pub path: Option<HostPath>,
-    /// The shortest and the longest time from reception at its MAC to its answer at the MAC; Wi-Fi only.
-    pub turnaround: (Span, Span),
+    /// Its place in the network, without what its access or its standard does not look at.
+    pub network: HostConfig,
     /// The stack at both ends of its connections; valid.
     pub tcp: lasthop_tcp::Config,
     /// The keys of `[hosts.tcp]` that differ from the era's stack, in the order of the format.
@@ -420,21 +402,10 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
                 return Err(document.error(&here.key(key!(FlowKeys, count)), problem, accepted));
             }
         }
-        let path =
-            host.path_rtt_ms.map(|rtt| HostPath { rtt, change_every: host.path_rtt_change_s.unwrap_or(Span::ZERO) });
         let kind = HostKind {
             era: host.era,
             node: host.node.clone(),
-            queue_packets: host.queue_packets,
-            standard: host.standard,
-            rate: host.rate_mbps,
-            width: host.channel_width_mhz,
-            spatial_streams: host.spatial_streams,
-            mcs: host.mcs,
-            snr_db: host.snr_db,
-            frame_error_rate: host.frame_error_rate,
-            path,
-            turnaround: host.turnaround_us,
+            network: crate::build::host(keys, host, !flows.is_empty()),
             tcp: stack(document, host, &here)?,
             changed_switches: changed_switches(document, index),
             congestion_control: host.congestion_control.clone(),

@@ -57,7 +57,7 @@ fn the_shortest_scenario_is_one_upload_over_80211g() {
     assert_eq!((scenario.duration, scenario.warmup), (Span::from_secs(60), Span::from_secs(10)));
     assert_eq!(scenario.sample, Span::from_millis(50));
     let [host] = scenario.expanded_hosts().try_into().expect("one host");
-    assert_eq!((host.kind.era, host.kind.queue_packets), (Era::Y2012, 1_000));
+    assert_eq!((host.kind.era, host.kind.network.queue_packets), (Era::Y2012, 1_000));
     assert_eq!(host.kind.tcp.send_buffer, Bytes::new(1_048_576));
     assert_eq!((host.kind.agent, &host.kind.policy), (AgentMode::Off, &PolicySettings::default()));
     assert_eq!((host.flows.len(), host.flows[0].direction, host.flows[0].start), (1, Direction::Up, Time::ZERO));
@@ -510,7 +510,7 @@ fn slow_start_has_a_word_for_each_that_there_is() {
 #[test]
 fn overrides_reach_one_block_or_all_and_make_what_is_missing() {
     let scenario = read(TWO_KINDS, &["hosts.*.queue_packets=7", "hosts.1.era=2012", "path.rtt_ms=4", "sample_ms=100"]);
-    assert_eq!(scenario.hosts.iter().map(|host| host.kind.queue_packets).collect::<Vec<_>>(), [7, 7]);
+    assert_eq!(scenario.hosts.iter().map(|host| host.kind.network.queue_packets).collect::<Vec<_>>(), [7, 7]);
     assert_eq!(scenario.hosts[1].kind.era, Era::Y2012);
     assert_eq!(scenario.hosts[1].kind.tcp.send_buffer, Bytes::from_kib(1_024));
     assert_eq!(access_and_path(&scenario).1.rtt, Span::from_millis(4));
