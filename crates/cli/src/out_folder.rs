@@ -23,14 +23,14 @@ use crate::{UNDISTURBED, tell};
 use anyhow::{Context, Result, bail, ensure};
 use lasthop_report::{LIVE_FOLDER, Live, ReportError};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
+use nix::fcntl::{AT_FDCWD, Flock, FlockArg, OFlag, RenameFlags, renameat2};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 /// Lists the files of the folder's result.
@@ -217,8 +217,12 @@ impl OutFolder {
     fn lock(&mut self) -> Result<()> {
         loop {
             self.made.extend(make(&self.path)?);
-            let folder = File::open(&self.path)?;
-            ensure!(folder.metadata()?.is_dir(), "it is not a folder");
+            // A pipe would wait for its writer.
+            let opened = File::options().read(true).custom_flags(OFlag::O_DIRECTORY.bits()).open(&self.path);
+            let folder = match opened {
+                Err(error) if error.kind() == ErrorKind::NotADirectory => bail!("it is not a folder"),
+                opened => opened?,
+            };
             let locked = match Flock::lock(folder, FlockArg::LockExclusiveNonblock) {
                 Ok(locked) => locked,
                 Err((_, Errno::EWOULDBLOCK)) => {
