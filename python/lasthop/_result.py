@@ -187,6 +187,12 @@ class Result(_Document):
     """The agents' totals."""
     kernel_release: str | None
     """The kernel's release; kernel hosts only."""
+    clock: str | None
+    """The clock of kernel hosts: real or virtual."""
+    kernel: str | None
+    """The name of the kernel in an emulated machine; clock virtual only."""
+    emulator: str | None
+    """What emulated that machine; clock virtual only."""
     wall_s: float
     """Seconds that the run took."""
     events: int

@@ -268,6 +268,9 @@ class Run(Record):
     convergence: list[Convergence]
     policies: Policies
     kernel_release: str | None
+    clock: str | None
+    kernel: str | None
+    emulator: str | None
     wall_s: float
     events: int
     simulated_s_per_wall_s: float

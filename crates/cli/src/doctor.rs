@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, wifi_link};
+use lasthop_guest::{Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ struct Findings {
     laws: Possible,
     interface: Seen,
     last_link: LastLink,
+    /// Kernel hosts in an emulated machine.
+    virtual_time: Possible,
 }
 
 /// A feature of the kernel.
@@ -139,6 +142,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         look(arguments.interface.as_deref().or(configured), config.as_ref());
     let can_report =
         Possible::of(lasthop_kernel::link_report::check(), "servers can be told ([last_link] report = true)");
+    let virtual_time = virtual_time();
     if arguments.json {
         let found = Findings {
             schema: 1,
@@ -156,6 +160,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
             laws,
             interface: Seen { name, text: interface },
             last_link: LastLink { text: link, reported: reports, can_report },
+            virtual_time,
         };
         crate::say(&serde_json::to_string_pretty(&found)?)?;
     } else {
@@ -173,11 +178,26 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         let interface = name.map_or(interface.clone(), |name| format!("{name}: {interface}"));
         crate::say(&format!(
             "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{cannot}{rules}\nlaws       {}\ninterface  {interface}\n\
-             last link  {link}; {}{reports}",
-            laws.text, can_report.text
+             last link  {link}; {}{reports}\nvirtual    {}",
+            laws.text, can_report.text, virtual_time.text
         ))?;
     }
     Ok(if best == Mode::Control && problem.is_none() { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
+}
+
+/// Whether kernel hosts can run in an emulated machine, and with which kernels.
+fn virtual_time() -> Possible {
+    let kernels = Machine::emulator().and_then(|_| Kernels::in_cache()?.list());
+    match kernels {
+        Ok(kernels) if kernels.is_empty() => {
+            Possible { possible: false, text: "there is no kernel for it: lasthop kernels fetch".to_owned() }
+        }
+        Ok(kernels) => {
+            let names: Vec<String> = kernels.into_iter().map(|kernel| kernel.name).collect();
+            Possible { possible: true, text: format!("lasthop run ... --clock virtual, with {}", names.join(", ")) }
+        }
+        Err(error) => Possible { possible: false, text: error.to_string() },
+    }
 }
 
 /// What an agent would find here.

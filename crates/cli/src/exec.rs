@@ -155,7 +155,7 @@ fn executed(
     capture: Option<&Mutex<Capture>>,
 ) -> Result<Option<lasthop_lab::Executed>> {
     // The bar ends where the command begins: the terminal is the command's.
-    let progress = Progress::of_run(&scenario.name, scenario.warmup, HostsKind::Kernel);
+    let progress = Progress::of_run(&scenario.name, scenario.warmup, "in real time");
     let at = |at| {
         if at < scenario.warmup {
             progress.at(at);

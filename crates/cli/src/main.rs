@@ -6,10 +6,12 @@
 
 mod agent;
 mod built_in;
+mod clock;
 mod doctor;
 mod exec;
 mod export;
 mod generate;
+mod kernels;
 mod key;
 mod laws;
 mod live;
@@ -73,8 +75,13 @@ enum Command {
     Exec(exec::ExecArguments),
     #[command(hide = true)]
     ExecInside(exec::InsideArguments),
+    /// The first process of an emulated machine
+    #[command(name = lasthop_guest::INIT, hide = true)]
+    GuestInit,
     /// Run a study: a figure of a paper, and which of its claims hold
     Study(study::StudyArguments),
+    /// List, fetch and keep the kernels of `--clock virtual`
+    Kernels(kernels::KernelsArguments),
     /// Write a run in the format of another tool: CSV, flent, iperf3
     Export(export::ExportArguments),
     /// List and print the scenarios that are built in
@@ -129,6 +136,8 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::run(&arguments),
         Command::ExecInside(arguments) => exec::inside(&arguments),
         Command::Study(arguments) => study::study(&arguments),
+        Command::Kernels(arguments) => kernels::run(&arguments),
+        Command::GuestInit => lasthop_guest::init(),
         Command::Export(arguments) => export::run(&arguments),
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),

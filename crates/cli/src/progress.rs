@@ -2,7 +2,6 @@
 
 use crate::tell;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use lasthop_scenario::HostsKind;
 use lasthop_units::Span;
 use std::fmt;
 use std::io::IsTerminal;
@@ -30,13 +29,9 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
-    /// One run named `label`, of `total` in scenario time.
-    pub(crate) fn of_run(label: &str, total: Span, hosts: HostsKind) -> Self {
+    /// One run named `label`, of `total` in scenario time; `how` that passes, in words.
+    pub(crate) fn of_run(label: &str, total: Span, how: &str) -> Self {
         if !std::io::stderr().is_terminal() {
-            let how = match hosts {
-                HostsKind::Simulated => "of virtual time",
-                HostsKind::Kernel => "in real time",
-            };
             tell(format_args!("{label}: {} s {how}", total.as_secs_f64()));
             return Self::Lines {
                 label: label.to_owned(),

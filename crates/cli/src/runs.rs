@@ -1,6 +1,7 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::built_in::Found;
+use crate::clock::{AlsoKept, ClockArguments, Emulated};
 use crate::live::{live_run, on_sample};
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
@@ -18,6 +19,7 @@ use lasthop_scenario::{
     Vary, short_warmups,
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
+use std::fs::File;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,6 +35,8 @@ struct Common {
     /// The kind of hosts: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root
     #[arg(long, value_enum, default_value_t = Habitat::Simulated)]
     hosts: Habitat,
+    #[command(flatten)]
+    clock: ClockArguments,
     /// What sends and receives on kernel hosts: lasthop's own sockets, or the program iperf3
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
@@ -105,7 +109,7 @@ pub(crate) struct CaptureArguments {
 }
 
 /// By which `--pcap` knows a capture of its own.
-const CAPTURE: lasthop_files::Kind =
+pub(crate) const CAPTURE: lasthop_files::Kind =
     lasthop_files::Kind { name: "a capture", looked_at: lasthop_capture::BEGINNING, is: lasthop_capture::is_capture };
 
 /// A capture, and the file that it grows in.
@@ -117,14 +121,21 @@ pub(crate) struct Captured {
 impl CaptureArguments {
     /// Begins the capture, if there is to be one.
     pub(crate) fn begin(&self, scenario: &Scenario) -> Result<Option<Captured>> {
-        let Some(path) = &self.pcap else { return Ok(None) };
-        let cannot = || format!("cannot write the capture {}", path.display());
-        let file = Whole::begin(path, Some(&CAPTURE)).with_context(cannot)?;
+        let Some(file) = self.begin_file()? else { return Ok(None) };
         let has_air =
             matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-        let sink = file.file().try_clone().with_context(cannot)?;
+        let sink = file.file().try_clone().context("cannot write the capture")?;
         let capture = Mutex::new(Capture::new(Box::new(sink), self.snaplen, &scenario.host_names(), has_air));
         Ok(Some(Captured { capture, file }))
+    }
+
+    /// Begins the file alone, for an emulated machine's capture.
+    fn begin_file(&self) -> Result<Option<Whole>> {
+        let begin = |path: &PathBuf| {
+            let cannot = || format!("cannot write the capture {}", path.display());
+            Whole::begin(path, Some(&CAPTURE)).with_context(cannot)
+        };
+        self.pcap.as_ref().map(begin).transpose()
     }
 
     /// Writes what is left of the capture, and puts it in its place. That of an interrupted run replaces none. Returns
@@ -189,6 +200,7 @@ enum Traffic {
 impl Common {
     /// Whether these hosts can run the scenario.
     fn check(&self, scenario: &Scenario) -> Result<()> {
+        self.clock.check(self.hosts.hosts_kind())?;
         match self.hosts {
             Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
                 bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
@@ -197,8 +209,19 @@ impl Common {
                 bail!("simulated hosts are never late: --retries is for --hosts kernel")
             }
             Habitat::Simulated => Ok(lasthop_sim::check(scenario)?),
+            Habitat::Kernel if self.clock.is_virtual() && self.retries > 0 => {
+                bail!("an emulated machine is never late: --retries is for --clock real")
+            }
+            Habitat::Kernel if self.clock.is_virtual() => {
+                ClockArguments::check_scenario(scenario, self.traffic.source())
+            }
             Habitat::Kernel => Ok(lasthop_lab::check(scenario, self.traffic.source())?),
         }
+    }
+
+    /// The progress of a run.
+    fn progress(&self, label: &str, scenario: &Scenario) -> Progress {
+        Progress::of_run(label, scenario.duration, self.clock.how(self.hosts.hosts_kind()))
     }
 
     /// Whether the series are needed.
@@ -242,9 +265,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let formats = common.figures.formats();
     let out = claim(common.out.as_deref(), Kind::Run, || lasthop_report::run_files(&formats))?;
-    let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
-    let pcap = arguments.capture.pcap.as_ref();
-    if pcap.is_some() && common.retries > 0 {
+    let emulated = common.clock.machine(&stop)?;
+    let progress = common.progress(&scenario.name, &scenario);
+    let path = arguments.capture.pcap.as_ref();
+    if path.is_some() && common.retries > 0 {
         bail!("--retries repeats a run, and --pcap shows one: give one of them");
     }
     if let Some(folder) = &arguments.records {
@@ -256,14 +280,23 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         }
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let capture = arguments.capture.begin(&scenario)?;
+    // An emulated machine writes the capture itself.
+    let (capture, of_guest) = match emulated {
+        Some(_) => (None, arguments.capture.begin_file()?),
+        None => (arguments.capture.begin(&scenario)?, None),
+    };
     let live = out.as_ref().and_then(|out| out.live(1));
     let live_run = live_run(live.as_ref(), &scenario.name, &scenario, common.hosts.hosts_kind(), true);
     let of_run = capture.as_ref().map(|captured| &captured.capture);
-    let kept = Kept { live: live_run.as_ref(), capture: of_run, records: arguments.records.as_deref() };
-    let outcome = one_run(common, &scenario, &stop, &progress, &kept)?;
-    let captured = arguments.capture.finish(capture, outcome.is_some());
-    let nothing = || match pcap.filter(|_| captured.as_ref().is_ok_and(|is_kept| *is_kept)) {
+    let records = arguments.records.as_deref();
+    let pcap = of_guest.as_ref().map(|whole| (whole.file(), arguments.capture.snaplen));
+    let kept = Kept { live: live_run.as_ref(), capture: of_run, pcap, records };
+    let outcome = one_run(common, emulated.as_ref(), &scenario, &stop, &progress, &kept)?;
+    let captured = match (of_guest, &outcome) {
+        (Some(file), Some(_)) => file.put_in_place().map(|()| true).context("cannot write the capture"),
+        _ => arguments.capture.finish(capture, outcome.is_some()),
+    };
+    let nothing = || match path.filter(|_| captured.as_ref().is_ok_and(|is_kept| *is_kept)) {
         Some(path) => Interrupted(format!("only {} was kept, which ends there", path.display())),
         None => Interrupted("nothing was kept, and nothing is left behind".to_owned()),
     };
@@ -284,8 +317,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if cases.len() < 2 && arguments.seeds < 2 {
         bail!("there is nothing to compare: give --vary key=a,b,c, --case twice, or --seeds N");
     }
-    if arguments.jobs.is_some() && common.hosts == Habitat::Kernel {
-        bail!("kernel hosts run in real time, one run after the other: --jobs is for --hosts simulated");
+    let in_real_time = common.hosts == Habitat::Kernel && !common.clock.is_virtual();
+    if arguments.jobs.is_some() && in_real_time {
+        bail!("kernel hosts run in real time, one run after the other: --jobs is for virtual time");
     }
     let found = Found::scenario(&common.scenario)?;
     let base = found.load(&common.overrides)?;
@@ -307,7 +341,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
     tell_ineffective(&lasthop_scenario::ineffective_keys(scenarios.iter().copied()));
     let hosts = common.hosts.hosts_kind();
-    let jobs = jobs(hosts, arguments.jobs);
+    let jobs = jobs(in_real_time, arguments.jobs);
     check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() })?;
     tell_of_short_warmups(planned.iter().map(|(_, scenario)| scenario));
     let stop = stop_on_signals()?;
@@ -317,10 +351,11 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let planned_files = || lasthop_report::comparison_files(&labels, of_seeds, &common.figures.formats());
     let out = claim(common.out.as_deref(), Kind::Comparison, planned_files)?;
     let live = out.as_ref().and_then(|out| out.live(planned.len()));
-    let plan = Plan { cases: &cases, runs: &planned, live: live.as_ref() };
-    let runs = match common.hosts {
-        Habitat::Simulated => run_at_once(arguments, &plan, jobs, &stored, &stop),
-        Habitat::Kernel => run_in_turn(arguments, &plan, &stop),
+    let emulated = common.clock.machine(&stop)?;
+    let plan = Plan { cases: &cases, runs: &planned, live: live.as_ref(), emulated: emulated.as_ref() };
+    let runs = match in_real_time {
+        false => run_at_once(arguments, &plan, jobs, &stored, &stop),
+        true => run_in_turn(arguments, &plan, &stop),
     };
     finish(&stored);
     let valid = keep_comparison(arguments, &base, &cases, runs?, out)?;
@@ -336,6 +371,7 @@ struct Plan<'a> {
     /// Each with the number of its case.
     runs: &'a [(usize, Scenario)],
     live: Option<&'a Live>,
+    emulated: Option<&'a Emulated>,
 }
 
 impl Plan<'_> {
@@ -355,7 +391,8 @@ impl Plan<'_> {
         progress: &Progress,
     ) -> Result<Option<(RunResult, Series)>> {
         let live = live_run(self.live, &self.label(run), &run.1, common.hosts.hosts_kind(), true);
-        let outcome = one_run(common, &run.1, stop, progress, &Kept { live: live.as_ref(), ..Kept::default() });
+        let kept = Kept { live: live.as_ref(), ..Kept::default() };
+        let outcome = one_run(common, self.emulated, &run.1, stop, progress, &kept);
         if let (Ok(Some((result, _))), Some(live)) = (&outcome, live) {
             live.ended(result);
         }
@@ -370,7 +407,7 @@ fn run_in_turn(arguments: &CompareArguments, plan: &Plan<'_>, stop: &Arc<AtomicB
     for run in plan.runs {
         let label = format!("[{}/{planned}] {}", runs.len() + 1, plan.label(run));
         let (number, scenario) = run;
-        let progress = Progress::of_run(&label, scenario.duration, common.hosts.hosts_kind());
+        let progress = common.progress(&label, scenario);
         let outcome = plan.one_run(common, run, stop, &progress);
         let outcome = outcome.with_context(|| ended_early(runs.len(), planned))?;
         let (result, series) = outcome.ok_or_else(|| Interrupted(ended_early(runs.len(), planned)))?;
@@ -450,11 +487,8 @@ fn keep_comparison(
 }
 
 /// The number of simultaneous runs.
-pub(crate) fn jobs(hosts: HostsKind, given: Option<NonZero<usize>>) -> NonZero<usize> {
-    match hosts {
-        HostsKind::Simulated => given.unwrap_or_else(parallel::all_cores),
-        HostsKind::Kernel => NonZero::<usize>::MIN,
-    }
+pub(crate) fn jobs(in_real_time: bool, given: Option<NonZero<usize>>) -> NonZero<usize> {
+    if in_real_time { NonZero::<usize>::MIN } else { given.unwrap_or_else(parallel::all_cores) }
 }
 
 /// Refuses runs that need too much memory, and says which options change that.
@@ -469,19 +503,27 @@ pub(crate) fn check_memory(load: &Load<'_>) -> Result<()> {
 struct Kept<'a> {
     live: Option<&'a LiveRun<'a>>,
     capture: Option<&'a Mutex<Capture>>,
+    /// The capture that an emulated machine writes, and the most bytes of a packet.
+    pcap: Option<(&'a File, u32)>,
     records: Option<&'a Path>,
 }
 
 /// Runs the scenario; `None` if it was interrupted.
 fn one_run(
     common: &Common,
+    emulated: Option<&Emulated>,
     scenario: &Scenario,
     stop: &Arc<AtomicBool>,
     progress: &Progress,
     kept: &Kept<'_>,
 ) -> Result<Option<(RunResult, Series)>> {
     let at = |at| progress.at(at);
-    let Kept { capture, records, .. } = *kept;
+    let Kept { capture, pcap, records, .. } = *kept;
+    if let Some(emulated) = emulated {
+        let outcome = emulated.run(scenario, stop, &at, AlsoKept { pcap, records });
+        progress.finish();
+        return outcome;
+    }
     let on_sample = on_sample(kept.live);
     let on_sample = on_sample.as_deref();
     let outcome = match common.hosts {

@@ -1,6 +1,7 @@
 //! `lasthop study`: runs the points of a study, on all cores or in real time, and judges its claims.
 
 use crate::built_in;
+use crate::clock::{AlsoKept, ClockArguments};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{
@@ -14,7 +15,8 @@ use clap::{Args, Subcommand};
 use lasthop_report::Live;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
 use lasthop_study::{
-    AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, StoredRuns, Study, StudyResult, Survey, run_in_turn,
+    AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, StoredRuns, Study, StudyResult, Survey, parallel,
+    run_in_turn,
 };
 use lasthop_units::Span;
 use serde::Serialize;
@@ -22,7 +24,8 @@ use std::cell::Cell;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 /// The folder of studies in the working folder: these come before those that are built in.
@@ -46,6 +49,8 @@ pub(crate) struct StudyArguments {
     /// without it the study's own
     #[arg(long, value_enum)]
     hosts: Option<Habitat>,
+    #[command(flatten)]
+    clock: ClockArguments,
     /// Run each point with this number of seeds, instead of the study's own
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
@@ -107,15 +112,30 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
     let check = |scenario: &Scenario, hosts: HostsKind| -> Result<()> {
         match hosts {
             HostsKind::Simulated => lasthop_sim::check(scenario)?,
+            HostsKind::Kernel if arguments.clock.is_virtual() => {
+                ClockArguments::check_scenario(scenario, lasthop_lab::TrafficSource::Own)?;
+            }
             HostsKind::Kernel => lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own)?,
         }
         Ok(())
+    };
+    let (machine, getting_ready) = (OnceLock::new(), Mutex::new(()));
+    let emulated = || -> Result<_> {
+        let _one = getting_ready.lock();
+        if machine.get().is_none() {
+            let _ = machine.set(arguments.clock.machine(&stop)?);
+        }
+        Ok(machine.get().and_then(Option::as_ref))
     };
     let run = |scenario: &Scenario, hosts: HostsKind, progress: &Progress| -> Result<Option<RunResult>> {
         let started = Instant::now();
         let at = |at| progress.at(at);
         let outcome = match hosts {
             HostsKind::Simulated => simulate(scenario, false, &stop, &at, None, None)?,
+            HostsKind::Kernel if arguments.clock.is_virtual() => {
+                let emulated = emulated()?.expect("virtual time has a machine");
+                emulated.run(scenario, &stop, &at, AlsoKept::default())?
+            }
             HostsKind::Kernel => {
                 let traffic = lasthop_lab::TrafficSource::Own;
                 lasthop_lab::run(
@@ -159,8 +179,10 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let of_study = arguments.hosts.map_or(study.hosts, Habitat::hosts_kind);
     // Beside kernel hosts all runs are done one after the other, for those are late where others compute.
     let hosts = if study.has_kernel_case() { HostsKind::Kernel } else { of_study };
-    if arguments.jobs.is_some() && hosts == HostsKind::Kernel {
-        bail!("kernel hosts run in real time, one run after the other: --jobs is for simulated hosts");
+    arguments.clock.check(hosts)?;
+    let in_real_time = hosts == HostsKind::Kernel && !arguments.clock.is_virtual();
+    if arguments.jobs.is_some() && in_real_time {
+        bail!("kernel hosts run in real time, one run after the other: --jobs is for virtual time");
     }
     if hosts == HostsKind::Kernel && study.is_searched() {
         bail!("a case with a table [cases.search] takes some twenty runs at each point: that is for simulated hosts");
@@ -178,7 +200,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     tell_ineffective(&study.ineffective_keys(&planned));
     let scenarios = planned.iter().map(|run| &run.scenario).collect();
     tell_of_short_warmups(planned.iter().map(|run| &run.scenario));
-    let jobs = jobs(hosts, arguments.jobs);
+    let jobs = jobs(in_real_time, arguments.jobs);
     let part = arguments.shard.unwrap_or(Part::WHOLE);
     if arguments.plan {
         let stored = arguments.store.look(hosts, (runner.model)())?;
@@ -194,6 +216,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let live = out.as_ref().and_then(|out| out.live(planned.len()));
     let outcome = match hosts {
         HostsKind::Simulated => at_once(&study, &planned, jobs, runner, &stored, live.as_ref()),
+        HostsKind::Kernel if !in_real_time => in_guests(&planned, of_study, jobs, runner, live.as_ref()),
         HostsKind::Kernel => in_turn(&planned, of_study, runner, live.as_ref()),
     };
     let outcome = outcome.map_err(|error| in_words(error, &stored))?;
@@ -377,6 +400,35 @@ fn merge(from: &[PathBuf], into: Option<&Path>) -> Result<ExitCode> {
     Ok(if damaged > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
+/// Kernel hosts in emulated machines, several at once, and cases of simulated hosts beside them.
+fn in_guests(
+    planned: &[PlannedRun],
+    of_study: HostsKind,
+    jobs: NonZero<usize>,
+    runner: &Runner<'_>,
+    live: Option<&Live>,
+) -> Result<Outcome, RunError<anyhow::Error>> {
+    let progress = Progress::of_many(planned.len());
+    let does = runner.run;
+    let failed = AtomicBool::new(false);
+    let runs = parallel::in_order(planned, jobs, |planned| {
+        if failed.load(Ordering::Relaxed) || runner.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let outcome = does(&planned.scenario, planned.hosts.unwrap_or(of_study), &Progress::Silent);
+        failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+        progress.more(1, 0);
+        live.inspect(|live| live.done(1));
+        let place = || if planned.label.is_empty() { "its scenario".to_owned() } else { planned.label.clone() };
+        outcome.map_err(|error| RunError::Run { place: place(), error })?.ok_or(RunError::Interrupted)
+    });
+    progress.finish();
+    let (left_out, ended): (Vec<_>, Vec<_>) =
+        runs.into_iter().partition(|run| matches!(run, Err(RunError::Interrupted)));
+    let runs: Vec<RunResult> = ended.into_iter().chain(left_out).collect::<Result<_, _>>()?;
+    Ok(Outcome::from(runs))
+}
+
 /// One after the other, each with its own bar: kernel hosts in real time, and cases of simulated hosts beside them.
 fn in_turn(
     planned: &[PlannedRun],
@@ -397,7 +449,8 @@ fn in_turn(
         if begun.replace(this).is_some_and(|before| Some(before) != this) {
             live.inspect(|live| live.done(1));
         }
-        let progress = Progress::of_run(label, scenario.duration, hosts);
+        let how = ClockArguments::default().how(hosts);
+        let progress = Progress::of_run(label, scenario.duration, how);
         let outcome = (runner.run)(scenario, hosts, &progress);
         progress.finish();
         outcome

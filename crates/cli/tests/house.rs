@@ -83,6 +83,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
+    ("guest", &[]),
     ("version", &["scenario"]),
     ("view", &["report", "status"]),
     (
@@ -93,6 +94,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "connection",
             "external",
             "files",
+            "guest",
             "kernel",
             "keys",
             "lab",

@@ -296,6 +296,15 @@ impl Outside {
 /// - The caller is not root, or the process may not open enough files.
 /// - The kernel lacks a congestion control.
 pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
+    check_scenario(scenario, traffic)?;
+    check_machine(scenario)
+}
+
+/// The part of [`check`] that does not depend on this machine.
+///
+/// # Errors
+/// The scenario needs a feature of simulated hosts, or one that this traffic source lacks.
+pub fn check_scenario(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     if let Some((key, what)) = simulated_only(scenario) {
         return Err(Error::Scenario { key, reason: format!("kernel hosts cannot run {what}; --hosts simulated can") });
     }
@@ -322,6 +331,10 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     if traffic == TrafficSource::Iperf3 {
         iperf3::check(scenario)?;
     }
+    Ok(())
+}
+
+fn check_machine(scenario: &Scenario) -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         let reason = "kernel hosts need root: they make network namespaces and TUN devices, and load eBPF programs";
         return Err(Error::Machine(reason.to_owned()));

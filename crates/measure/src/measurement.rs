@@ -19,9 +19,9 @@ use lasthop_laws::Applied;
 use lasthop_network::{Network, QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
-    AccessResult, AgentMode, Build, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec, HostPolicyResult,
-    HostSpec, HostsKind, InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario,
-    Series, TrafficKind, VideoResult, place_name,
+    AccessResult, AgentMode, Build, Clock, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec,
+    HostPolicyResult, HostSpec, HostsKind, InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult,
+    SCHEMA_VERSION, Scenario, Series, TrafficKind, VideoResult, place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -303,6 +303,9 @@ impl<'a> Measurement<'a> {
             build: finished.build,
             policies: policies(finished.policies),
             kernel_release: None,
+            clock: None,
+            kernel: None,
+            emulator: None,
             wall_s: 0.0,
             events: finished.events,
             simulated_s_per_wall_s: 0.0,
@@ -315,6 +318,7 @@ impl<'a> Measurement<'a> {
         };
         if let Some(real_time) = finished.real_time {
             result.kernel_release = real_time.kernel_release;
+            result.clock = Some(Clock::Real);
             result.lateness_us = Some(real_time.lateness);
             result.machine_turnaround_us = real_time.machine_turnaround;
             result.valid = real_time.invalid_reasons.is_empty();

@@ -44,8 +44,8 @@ pub use limited::{MOST_RESULT_BYTES, MOST_TYPED_BYTES, text_of};
 pub use memory::MemoryEstimate;
 pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{
-    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Distribution, FlowResult,
-    HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
+    AccessResult, Build, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult, Distribution,
+    FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
     PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult, VideoResult,
 };
 pub use result_file::{ResultFile, is_zero};

@@ -76,6 +76,15 @@ pub struct RunResult {
     /// `uname -r` of the machine; kernel hosts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_release: Option<String>,
+    /// The clock of kernel hosts; omitted with simulated hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    /// The name of the kernel in an emulated machine; clock `virtual` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// What emulated that machine, and its version; clock `virtual` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<String>,
     /// Wall-clock time of the run.
     pub wall_s: f64,
     /// Events of the network model in the whole run; with simulated hosts, also the timers.
@@ -121,6 +130,16 @@ pub enum HostsKind {
     Simulated,
     /// Kernel hosts, real time.
     Kernel,
+}
+
+/// The clock of kernel hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// This machine's.
+    Real,
+    /// That of an emulated machine, which counts instructions.
+    Virtual,
 }
 
 /// The result of one connection.

@@ -55,6 +55,7 @@ fn arguments(folder: &Path, name: Option<&str>, jobs: usize) -> StudyArguments {
         list: name.is_none(),
         studies: Some(folder.to_owned()),
         hosts: None,
+        clock: crate::clock::ClockArguments::default(),
         seeds: None,
         out: Some(folder.join(format!("out-{jobs}"))),
         figures: FigureArguments::default(),

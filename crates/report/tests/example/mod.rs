@@ -4,8 +4,8 @@
 
 use lasthop_measure::{distribution, mean};
 use lasthop_scenario::{
-    AccessResult, Build, Case, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
-    Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, Vary, place_name,
+    AccessResult, Build, Case, Clock, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec,
+    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, Vary, place_name,
 };
 
 const TEN_UPLOADS: &str = "\
@@ -246,6 +246,9 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
             ..PoliciesResult::default()
         },
         kernel_release: Some("6.12.0".into()),
+        clock: Some(Clock::Virtual),
+        kernel: Some("debian-6.12".into()),
+        emulator: Some("QEMU emulator version 7.2.22".into()),
         wall_s: 40.3,
         events: 412_345,
         simulated_s_per_wall_s: 0.99,

@@ -6,7 +6,7 @@ use lasthop_network::{
     Statistics, WifiLinkStatistics,
 };
 use lasthop_scenario::{
-    Build, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
+    Build, Clock, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
     PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -73,6 +73,9 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
             ..PoliciesResult::default()
         },
         kernel_release: Some("6.12.0".into()),
+        clock: Some(Clock::Virtual),
+        kernel: Some("debian-6.12".into()),
+        emulator: Some("QEMU emulator version 7.2.22".into()),
         wall_s: 20.5,
         events: 1_000_000,
         simulated_s_per_wall_s: 0.975,

@@ -1,0 +1,163 @@
+//! The clock of kernel hosts: this machine's, or that of an emulated machine.
+
+use crate::{Interrupted, tell};
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use lasthop_guest::{Job, Kernels, Machine};
+use lasthop_lab::TrafficSource;
+use lasthop_laws::LawName;
+use lasthop_scenario::{HostsKind, RunResult, Scenario, Series};
+use lasthop_units::Span;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// The kernel of an emulated machine if none is named.
+pub(crate) const DEFAULT_KERNEL: &str = "debian-6.12";
+
+#[derive(Args, Clone, Default)]
+pub(crate) struct ClockArguments {
+    /// The clock of kernel hosts: `real`: this machine's own, as root; `virtual`: that of an emulated machine, which
+    /// counts instructions and is never late, for any user
+    #[arg(long, value_enum, default_value = "real")]
+    clock: Clock,
+    /// The kernel of `--clock virtual`, of those that `lasthop kernels list` shows; without it debian-6.12
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Clock {
+    #[default]
+    Real,
+    Virtual,
+}
+
+/// Files that a run leaves beside its result.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct AlsoKept<'a> {
+    /// The file that gets all packets, and the most bytes of each.
+    pub(crate) pcap: Option<(&'a File, u32)>,
+    /// The agents' records.
+    pub(crate) records: Option<&'a Path>,
+}
+
+impl ClockArguments {
+    /// Whether the hosts are in an emulated machine.
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.clock == Clock::Virtual
+    }
+
+    /// How time passes, in words.
+    pub(crate) fn how(&self, hosts: HostsKind) -> &'static str {
+        match hosts {
+            HostsKind::Kernel if !self.is_virtual() => "in real time",
+            HostsKind::Simulated | HostsKind::Kernel => "of virtual time",
+        }
+    }
+
+    /// Whether these hosts can have this clock.
+    pub(crate) fn check(&self, hosts: HostsKind) -> Result<()> {
+        if self.is_virtual() && hosts == HostsKind::Simulated {
+            bail!("simulated hosts have virtual time anyhow: --clock virtual is for --hosts kernel");
+        }
+        if self.kernel.is_some() && !self.is_virtual() {
+            bail!("--clock real has this machine's own kernel: --kernel needs --clock virtual");
+        }
+        Ok(())
+    }
+
+    /// Whether an emulated machine can run the scenario with kernel hosts, as far as that is known before.
+    pub(crate) fn check_scenario(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
+        lasthop_lab::check_scenario(scenario, traffic)?;
+        if traffic == TrafficSource::Iperf3 {
+            bail!("an emulated machine has no programs but lasthop: --traffic iperf3 needs --clock real");
+        }
+        if scenario.asks_programs() {
+            bail!("policy = \"external\": an emulated machine has no programs but lasthop; --clock real runs it");
+        }
+        let laws = scenario.hosts.iter().filter_map(|block| block.kind.law);
+        if laws.into_iter().any(|law| matches!(law.name, LawName::Own(_))) {
+            bail!("a law of your own needs the compiler, which an emulated machine lacks; --clock real runs it");
+        }
+        Ok(())
+    }
+
+    /// The emulated machine; `None` with this machine's clock.
+    pub(crate) fn machine(&self, stop: &AtomicBool) -> Result<Option<Emulated>> {
+        if !self.is_virtual() {
+            return Ok(None);
+        }
+        let kernel = Kernels::in_cache()?.get(self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL))?;
+        let program = std::env::current_exe().context("cannot tell which program this is")?;
+        let machine = Machine::ready(kernel, &program, stop, &|said| tell(format_args!("{said}")))?;
+        let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
+        Ok(Some(Emulated { machine: machine.ok_or_else(nothing)? }))
+    }
+}
+
+/// An emulated machine, ready to run.
+pub(crate) struct Emulated {
+    machine: Machine,
+}
+
+/// Where the scenario is in the guest, and what it leaves.
+const SCENARIO: &str = "/scenario.toml";
+const RUN: &str = "run";
+const PCAP: &str = "capture.pcapng";
+const RECORDS: &str = "records";
+
+impl Emulated {
+    /// Runs the scenario with kernel hosts in the emulated machine; `None` if `stop` ended it early.
+    pub(crate) fn run(
+        &self,
+        scenario: &Scenario,
+        stop: &AtomicBool,
+        progress: &dyn Fn(Span),
+        kept: AlsoKept<'_>,
+    ) -> Result<Option<(RunResult, Series)>> {
+        let started = Instant::now();
+        let mut words = vec!["run".to_owned(), SCENARIO.into(), "--hosts=kernel".into(), format!("--out=/out/{RUN}")];
+        if let Some((_, bytes)) = kept.pcap {
+            words.extend([format!("--pcap=/out/{PCAP}"), format!("--snaplen={bytes}")]);
+        }
+        if kept.records.is_some() {
+            words.push(format!("--records=/out/{RECORDS}"));
+        }
+        let files = vec![(SCENARIO.to_owned(), scenario.to_toml())];
+        let job = Job { arguments: words, files, seed: scenario.seed };
+        let mut on_line = |line: &str| {
+            let percent = line.strip_suffix(" %").and_then(|line| line.rsplit_once(": "));
+            if let Some(percent) = percent.and_then(|(_, percent)| percent.parse::<u64>().ok()) {
+                progress(Span::from_micros(scenario.duration.as_micros() * percent / 100));
+            } else if line.contains(" WARN ") || line.contains(" ERROR ") {
+                tell(format_args!("{line}"));
+            }
+        };
+        let Some(output) = self.machine.run(&job, stop, &mut on_line)? else { return Ok(None) };
+        let folder = output.folder();
+        if !folder.join(RUN).exists() {
+            let said = output.said.lines().filter_map(|line| line.strip_prefix("lasthop: ")).next_back();
+            let said = said.map_or_else(|| output.said.trim().to_owned(), str::to_owned);
+            bail!("in the emulated machine ({}): {said}", self.machine.kernel().name);
+        }
+        let (mut result, series) = lasthop_report::read_run(&folder.join(RUN))?;
+        result.clock = Some(lasthop_scenario::Clock::Virtual);
+        result.kernel = Some(self.machine.kernel().name.clone());
+        result.emulator = Some(self.machine.emulator.clone());
+        result.took(started.elapsed());
+        if let Some((mut to, _)) = kept.pcap {
+            let copied = File::open(folder.join(PCAP)).and_then(|mut from| std::io::copy(&mut from, &mut to));
+            copied.context("cannot write the capture")?;
+        }
+        if let Some(to) = kept.records {
+            for entry in fs::read_dir(folder.join(RECORDS)).context("the agents have left no records")? {
+                let entry = entry.context("the agents have left no records")?;
+                let to = to.join(entry.file_name());
+                fs::copy(entry.path(), &to).with_context(|| format!("cannot write {}", to.display()))?;
+            }
+        }
+        Ok(Some((result, series)))
+    }
+}

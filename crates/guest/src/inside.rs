@@ -1,0 +1,124 @@
+//! The guest's first process: it makes the machine ready, has its state saved, does one job, and turns it off.
+
+use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, PROGRAM};
+use crate::machine::{CODE_FILE, JobFile, OUT, SHARE};
+use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
+use nix::mount::{MsFlags, mount, umount};
+use nix::sys::reboot::{RebootMode, reboot};
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// The emulator's panic port, and the value at which it stops the machine (docs/specs/pvpanic.rst).
+const PANIC_PORT: u64 = 0x505;
+const PANICKED: u8 = 1;
+/// The firmware's file of the job (docs/specs/fw_cfg.rst).
+const JOB: &str = "/sys/firmware/qemu_fw_cfg/by_name/opt/lasthop/job/raw";
+/// Turns of an empty loop between two stops: some 2^30 instructions. See `Machine::boot`.
+const TURNS: u64 = 1 << 29;
+/// The kernel takes what is written to /dev/urandom into account within a minute (drivers/char/random.c,
+/// `CRNG_RESEED_INTERVAL`).
+const RESEEDED_WITHIN: Duration = Duration::from_secs(61);
+
+/// The guest's first process. It ends with the machine.
+pub fn init() -> ! {
+    if let Err(error) = live() {
+        eprintln!("guest: {error}");
+    }
+    let _ = reboot(RebootMode::RB_POWER_OFF);
+    // The kernel panics at the end of its first process, and the emulator then ends: -no-reboot.
+    std::process::exit(1)
+}
+
+fn live() -> io::Result<()> {
+    for (kind, to) in [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("cgroup2", "/sys/fs/cgroup"),
+        ("bpf", "/sys/fs/bpf"),
+        ("tmpfs", "/tmp"),
+        ("tmpfs", "/run"),
+        ("tmpfs", OUT),
+    ] {
+        mount(Some(kind), to, Some(kind), MsFlags::empty(), None::<&str>)
+            .map_err(|error| named(&format!("cannot mount {to}"), error.into()))?;
+    }
+    load(OF_JOBS)?;
+    let job = next_job()?;
+    // Each seed has random numbers of its own.
+    fs::write("/dev/urandom", job.seed.to_le_bytes())?;
+    thread::sleep(RESEEDED_WITHIN);
+    for (path, text) in &job.files {
+        fs::write(path, text).map_err(|error| named(path, error))?;
+    }
+    let mut command = Command::new(PROGRAM);
+    // A pipe, so that it writes lines, as for no terminal.
+    command.args(&job.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.env("HOME", "/").env("PATH", "/").spawn()?;
+    io::copy(child.stderr.as_mut().expect("a pipe"), &mut io::stderr())?;
+    let status = child.wait()?;
+    fs::write(Path::new(OUT).join(CODE_FILE), status.code().unwrap_or(-1).to_string())?;
+    load(OF_LEAVING)?;
+    let to = "/host";
+    mount(Some(SHARE), to, Some("9p"), MsFlags::empty(), Some("trans=virtio,version=9p2000.L,msize=512000"))
+        .map_err(|error| named("cannot mount the shared folder", error.into()))?;
+    copy(Path::new(OUT), Path::new(to)).map_err(|error| named("cannot keep the files of the run", error))?;
+    Ok(umount(to)?)
+}
+
+/// Stops to have the state saved. Runs on with a job, or again without one: see `Machine::boot`.
+fn next_job() -> io::Result<JobFile> {
+    let ports = File::options().write(true).open("/dev/port")?;
+    loop {
+        ports.write_all_at(&[PANICKED], PANIC_PORT)?;
+        load(OF_ARRIVAL)?;
+        match fs::read(JOB) {
+            Ok(job) => return Ok(serde_json::from_slice(&job)?),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(named(JOB, error)),
+        }
+        for name in fs::read_to_string(OF_ARRIVAL)?.lines() {
+            delete_module(&CString::new(name)?, DeleteModuleFlags::empty())?;
+        }
+        (0..TURNS).for_each(|turn| {
+            black_box(turn);
+        });
+    }
+}
+
+/// Loads the modules of a list. One that is loaded already is no error.
+fn load(list: &str) -> io::Result<()> {
+    for name in fs::read_to_string(list)?.lines() {
+        let file = File::open(format!("/modules/{name}.ko"))?;
+        match finit_module(&file, c"", ModuleInitFlags::empty()) {
+            Ok(()) | Err(nix::Error::EEXIST) => {}
+            Err(error) => return Err(named(&format!("cannot load the module {name}"), error.into())),
+        }
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&to)?;
+            copy(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), &to)?;
+        }
+    }
+    Ok(())
+}
+
+fn named(what: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}

@@ -1,0 +1,482 @@
+//! Kernels by name, in the cache folder: Debian's, and those of a user's own.
+//!
+//! ```text
+//! $XDG_CACHE_HOME/lasthop/kernels/NAME/
+//!   vmlinuz         as its package or its build has it
+//!   modules/*.ko    those that a guest may need, unpacked
+//!   kernel.json     release, digest of vmlinuz, order of the modules
+//! ```
+
+use crate::error::{At as _, Error, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Debian's kernels: the name, and the suite.
+const DEBIAN: [(&str, &str); 3] = [("debian-6.1", "bookworm"), ("debian-6.12", "trixie"), ("debian-newest", "sid")];
+
+/// The names of the kernels that [`Kernels::fetch`] brings.
+pub const NAMES: [&str; 3] = [DEBIAN[0].0, DEBIAN[1].0, DEBIAN[2].0];
+
+/// Modules that are loaded before a job: the laboratory's devices, and every congestion control.
+const OF_JOBS: &[&str] = &[
+    "tun",
+    "veth",
+    "ipv6",
+    "sch_tbf",
+    "sch_htb",
+    "sch_netem",
+    "sch_ingress",
+    "sch_fq",
+    "cls_u32",
+    "act_mirred",
+    "ifb",
+    "tcp_bbr",
+    "tcp_bic",
+    "tcp_cdg",
+    "tcp_dctcp",
+    "tcp_highspeed",
+    "tcp_htcp",
+    "tcp_hybla",
+    "tcp_illinois",
+    "tcp_lp",
+    "tcp_nv",
+    "tcp_scalable",
+    "tcp_vegas",
+    "tcp_veno",
+    "tcp_westwood",
+    "tcp_yeah",
+];
+/// That by which a job comes.
+const OF_ARRIVAL: &[&str] = &["qemu_fw_cfg"];
+/// Those by which its files leave.
+const OF_LEAVING: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
+
+const KERNEL_FILE: &str = "kernel.json";
+const IMAGE_FILE: &str = "vmlinuz";
+
+/// A kernel that is here.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name: of `--kernel`.
+    pub name: String,
+    /// As `uname -r` says in the guest.
+    pub release: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) image_digest: String,
+    pub(crate) modules: Modules,
+}
+
+/// Modules in the order in which they are loaded, by when.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Modules {
+    pub(crate) of_jobs: Vec<String>,
+    pub(crate) of_arrival: Vec<String>,
+    pub(crate) of_leaving: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KernelFile {
+    release: String,
+    sha256: String,
+    modules: Modules,
+}
+
+impl Kernel {
+    pub(crate) fn image(&self) -> PathBuf {
+        self.folder.join(IMAGE_FILE)
+    }
+
+    pub(crate) fn module(&self, name: &str) -> PathBuf {
+        self.folder.join("modules").join(format!("{name}.ko"))
+    }
+}
+
+/// The folder of kernels.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    folder: PathBuf,
+}
+
+impl Kernels {
+    /// Those of the user's cache: `$XDG_CACHE_HOME/lasthop/kernels`, or `~/.cache/lasthop/kernels`.
+    ///
+    /// # Errors
+    /// If neither variable is an absolute path.
+    pub fn in_cache() -> Result<Self> {
+        Ok(Self { folder: cache()?.join("kernels") })
+    }
+
+    /// All, by name.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<Kernel>> {
+        if !self.folder.exists() {
+            return Ok(Vec::new());
+        }
+        let mut kernels = Vec::new();
+        for entry in fs::read_dir(&self.folder).at("cannot read", &self.folder)? {
+            let entry = entry.at("cannot read", &self.folder)?;
+            // A fetch that is under way, or was killed, has a name with a leading dot.
+            if let Some(name) = entry.file_name().to_str().filter(|name| !name.starts_with('.')) {
+                kernels.push(self.read(name)?);
+            }
+        }
+        kernels.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(kernels)
+    }
+
+    /// The kernel of this name, its image checked against the digest that was kept.
+    ///
+    /// # Errors
+    /// If there is none, or it has changed.
+    pub fn get(&self, name: &str) -> Result<Kernel> {
+        if !self.folder.join(check_name(name)?).exists() {
+            let here: Vec<String> = self.list()?.into_iter().map(|kernel| kernel.name).collect();
+            let here = if here.is_empty() { "none is here yet".to_owned() } else { here.join(", ") };
+            return Err(Error::Kernel { name: name.to_owned(), here });
+        }
+        let kernel = self.read(name)?;
+        let image = kernel.image();
+        let found = digest(&fs::read(&image).at("cannot read", &image)?);
+        if found != kernel.image_digest {
+            let problem =
+                format!("it has changed since it was fetched; `lasthop kernels fetch {name}` brings it again");
+            return Err(Error::Kept { path: image, problem });
+        }
+        Ok(kernel)
+    }
+
+    /// Fetches one of [`NAMES`] from Debian by apt, and unpacks it; installs nothing. Replaces one of the same name.
+    ///
+    /// # Errors
+    /// If there is no such kernel, a program is missing, or it cannot be fetched. What was there stays.
+    pub fn fetch(&self, name: &str, say: &dyn Fn(&str)) -> Result<Kernel> {
+        let suite = DEBIAN.iter().find(|(known, _)| *known == name).map(|(_, suite)| *suite);
+        let Some(suite) = suite else {
+            return Err(Error::Unknown { name: name.to_owned() });
+        };
+        fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
+        let work = tempfile::Builder::new()
+            .prefix(".fetch-")
+            .tempdir_in(&self.folder)
+            .at("cannot make a folder in", &self.folder)?;
+        say(&format!("fetching {name} (Debian's {suite})"));
+        fetch_debian(suite, work.path())?;
+        let image = find(&work.path().join("unpacked"), &|name| name.starts_with("vmlinuz"))?;
+        let Some(image) = image else {
+            return Err(Error::Failed {
+                what: format!("fetching {name}"),
+                said: "the package has no kernel".to_owned(),
+            });
+        };
+        self.keep(name, &image, &work.path().join("unpacked"))
+    }
+
+    /// Keeps a kernel of the user's own: a folder with `bzImage` or `vmlinuz` and modules, such as a kernel's tree after
+    /// `make bzImage modules`. Replaces one of the same name.
+    ///
+    /// # Errors
+    /// If there is no kernel in it.
+    pub fn build(&self, name: &str, tree: &Path) -> Result<Kernel> {
+        let image = find(tree, &|file| file == "bzImage" || file.starts_with("vmlinuz"))?;
+        let Some(image) = image else {
+            let problem =
+                "there is neither a bzImage nor a vmlinuz in it: `make bzImage modules` makes them".to_owned();
+            return Err(Error::Kept { path: tree.to_owned(), problem });
+        };
+        fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
+        self.keep(name, &image, tree)
+    }
+
+    /// Copies image and modules into a folder that then takes its place as a whole.
+    fn keep(&self, name: &str, image: &Path, tree: &Path) -> Result<Kernel> {
+        let to = self.folder.join(check_name(name)?);
+        let new = tempfile::Builder::new()
+            .prefix(".keep-")
+            .tempdir_in(&self.folder)
+            .at("cannot make a folder in", &self.folder)?;
+        let bytes = fs::read(image).at("cannot read", image)?;
+        let release = release_of(&bytes).ok_or_else(|| Error::Kept {
+            path: image.to_owned(),
+            problem: "it is no kernel for x86-64 (a bzImage)".to_owned(),
+        })?;
+        let write = |path: PathBuf, bytes: &[u8]| fs::write(&path, bytes).at("cannot write", &path);
+        write(new.path().join(IMAGE_FILE), &bytes)?;
+        let folder = new.path().join("modules");
+        fs::create_dir(&folder).at("cannot make", &folder)?;
+        let found = modules_below(tree)?;
+        let mut known = Vec::new();
+        let mut unpack = |names: &[&str]| -> Result<Vec<String>> {
+            let mut order = Vec::new();
+            for name in names {
+                unpack_module(name, &found, &folder, &mut known, &mut order)?;
+            }
+            Ok(order)
+        };
+        let modules =
+            Modules { of_jobs: unpack(OF_JOBS)?, of_arrival: unpack(OF_ARRIVAL)?, of_leaving: unpack(OF_LEAVING)? };
+        let file = KernelFile { release, sha256: digest(&bytes), modules };
+        let file = serde_json::to_vec_pretty(&file).expect("plain data");
+        write(new.path().join(KERNEL_FILE), &file)?;
+        if to.exists() {
+            fs::remove_dir_all(&to).at("cannot replace", &to)?;
+        }
+        fs::rename(new.keep(), &to).at("cannot write", &to)?;
+        self.read(name)
+    }
+
+    fn read(&self, name: &str) -> Result<Kernel> {
+        let folder = self.folder.join(name);
+        let path = folder.join(KERNEL_FILE);
+        let text = fs::read(&path).at("cannot read", &path)?;
+        let file: KernelFile = serde_json::from_slice(&text).map_err(|error| Error::Kept {
+            path,
+            problem: format!("{error}; remove {} and fetch it again", folder.display()),
+        })?;
+        let KernelFile { release, sha256, modules } = file;
+        Ok(Kernel { name: name.to_owned(), release, folder, image_digest: sha256, modules })
+    }
+}
+
+/// The user's cache folder of lasthop.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    Ok(cache.ok_or(Error::NoCache)?.join("lasthop"))
+}
+
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn check_name(name: &str) -> Result<&str> {
+    let is_one = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+    let is_name = (1..=40).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_one);
+    if is_name { Ok(name) } else { Err(Error::Name { name: name.to_owned() }) }
+}
+
+/// The release of a bzImage: Documentation/arch/x86/boot.rst, `kernel_version`.
+fn release_of(image: &[u8]) -> Option<String> {
+    const MAGIC_AT: usize = 0x202;
+    const VERSION_AT: usize = 0x20e;
+    if image.get(MAGIC_AT..MAGIC_AT + 4)? != b"HdrS" {
+        return None;
+    }
+    let at = usize::from(u16::from_le_bytes([*image.get(VERSION_AT)?, *image.get(VERSION_AT + 1)?])) + 0x200;
+    let text: Vec<u8> = image.get(at..)?.iter().copied().take_while(|byte| !b"\0 ".contains(byte)).collect();
+    String::from_utf8(text).ok().filter(|release| !release.is_empty())
+}
+
+/// The first regular file below a folder whose name is one, in the order of paths.
+fn find(folder: &Path, is_it: &dyn Fn(&str) -> bool) -> Result<Option<PathBuf>> {
+    let mut found = None;
+    walk(folder, &mut |path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if found.is_none() && is_it(name) {
+            found = Some(path.to_owned());
+        }
+    })?;
+    Ok(found)
+}
+
+/// Each module below a folder, by its name without `.ko` and what follows.
+fn modules_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut modules = BTreeMap::new();
+    walk(folder, &mut |path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Some((name, "" | ".xz" | ".zst" | ".gz")) = name.split_once(".ko") {
+            modules.insert(name.replace('-', "_"), path.to_owned());
+        }
+    })?;
+    Ok(modules)
+}
+
+fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
+    let entries = fs::read_dir(folder).at("cannot read", folder)?;
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<Vec<_>>>()
+        .at("cannot read", folder)?;
+    paths.sort();
+    for path in paths {
+        let kind = fs::symlink_metadata(&path).at("cannot read", &path)?.file_type();
+        if kind.is_dir() {
+            walk(&path, each)?;
+        } else if kind.is_file() {
+            each(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Unpacks a module after those that it needs. One that is not there is built in, or the guest says what is missing.
+fn unpack_module(
+    name: &str,
+    found: &BTreeMap<String, PathBuf>,
+    folder: &Path,
+    known: &mut Vec<String>,
+    order: &mut Vec<String>,
+) -> Result<()> {
+    let name = name.replace('-', "_");
+    let Some(path) = found.get(&name).filter(|_| !known.contains(&name)) else { return Ok(()) };
+    known.push(name.clone());
+    let bytes = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => run(Command::new("xz").arg("-dc").arg(path), "xz-utils")?,
+        Some("zst") => run(Command::new("zstd").arg("-dcq").arg(path), "zstd")?,
+        Some("gz") => run(Command::new("gzip").arg("-dc").arg(path), "gzip")?,
+        _ => fs::read(path).at("cannot read", path)?,
+    };
+    for needed in needs(&bytes) {
+        unpack_module(&needed, found, folder, known, order)?;
+    }
+    let to = folder.join(format!("{name}.ko"));
+    fs::write(&to, bytes).at("cannot write", &to)?;
+    order.push(name);
+    Ok(())
+}
+
+/// The modules that a module needs: `depends=` of its section `.modinfo`.
+fn needs(module: &[u8]) -> Vec<String> {
+    const KEY: &[u8] = b"\0depends=";
+    let at = module.windows(KEY.len()).position(|window| window == KEY);
+    let value = at.map(|at| module[at + KEY.len()..].split(|byte| *byte == 0).next().unwrap_or_default());
+    let value = String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+    value.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The packages of a suite's kernel, unpacked into `work`/unpacked, by an apt with lists of its own.
+fn fetch_debian(suite: &str, work: &Path) -> Result<()> {
+    let make = |path: &Path| fs::create_dir_all(path).at("cannot make", path);
+    let write = |name: &str, text: String| {
+        let path = work.join(name);
+        fs::write(&path, text).at("cannot write", &path)
+    };
+    for folder in ["lists/partial", "archives/partial", "unpacked"] {
+        make(&work.join(folder))?;
+    }
+    let here = work.display();
+    write("status", String::new())?;
+    write(
+        "sources.list",
+        format!(
+            "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian {suite} main\n"
+        ),
+    )?;
+    write(
+        "conf",
+        format!(
+            "Dir::Etc::sourcelist \"{here}/sources.list\";\nDir::Etc::sourceparts \"-\";\nDir::State::Lists \"{here}/lists\";\n\
+             Dir::State::status \"{here}/status\";\nDir::Cache::Archives \"{here}/archives\";\nDir::Cache::pkgcache \"\";\n\
+             Dir::Cache::srcpkgcache \"\";\nAPT::Architecture \"amd64\";\nAPT::Architectures \"amd64\";\nAPT::Sandbox::User \"\";\n"
+        ),
+    )?;
+    let apt = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(work).env("APT_CONFIG", work.join("conf")).env("LC_ALL", "C");
+        run(&mut command, "apt").map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let depends = |of: &str, on: &[&str]| -> Result<Vec<String>> {
+        let said = apt("apt-cache", &["depends", of])?;
+        let names = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        Ok(names.filter(|name| on.iter().any(|begin| name.starts_with(begin))).map(str::to_owned).collect())
+    };
+    apt("apt-get", &["update", "-qq"])?;
+    // linux-image-amd64 depends on the newest, and that, in sid, on the packages with the binary and the modules.
+    let image = depends("linux-image-amd64", &["linux-image-"])?;
+    let image = image.first().cloned().unwrap_or_else(|| "linux-image-amd64".to_owned());
+    let parts = depends(&image, &["linux-binary-", "linux-modules-"])?;
+    for part in if parts.is_empty() { vec![image] } else { parts } {
+        apt("apt-get", &["download", "-qq", &part])?;
+    }
+    for entry in fs::read_dir(work).at("cannot read", work)? {
+        let path = entry.at("cannot read", work)?.path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            run(Command::new("dpkg").arg("-x").arg(&path).arg(work.join("unpacked")), "dpkg")?;
+        }
+    }
+    Ok(())
+}
+
+/// What a program prints.
+pub(crate) fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::Failed {
+                what: program,
+                said: format!("it is not here (Debian: apt install {package})"),
+            });
+        }
+        Err(error) => return Err(Error::Failed { what: program, said: error.to_string() }),
+    };
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let arguments: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Failed { what: format!("{program} {}", arguments.join(" ")), said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_needs_what_its_information_says() {
+        let module = b"\x7fELF\0alias=x\0depends=netfs,9pnet\0name=9p\0";
+        assert_eq!(needs(module), ["netfs", "9pnet"]);
+        assert!(needs(b"\0depends=\0name=tun\0").is_empty());
+        assert!(needs(b"no module").is_empty());
+    }
+
+    #[test]
+    fn a_kernel_says_its_release_in_its_header() {
+        let mut image = vec![0_u8; 0x500];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+        image[0x300..0x300 + 22].copy_from_slice(b"6.12.117+deb13 (build)");
+        assert_eq!(release_of(&image).as_deref(), Some("6.12.117+deb13"));
+        assert_eq!(release_of(&image[..0x204]), None);
+        assert_eq!(release_of(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn names_that_lead_out_of_the_folder_are_refused() {
+        for name in ["", ".", "..", "a/b", "../x", "A", "a b", &"x".repeat(41)] {
+            assert!(matches!(check_name(name), Err(Error::Name { .. })), "{name:?}");
+        }
+        assert!(check_name("debian-6.12").is_ok());
+    }
+
+    #[test]
+    fn a_tree_without_a_kernel_is_refused_and_one_with_it_is_kept_with_its_modules_in_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kernels = Kernels { folder: folder.path().join("kernels") };
+        let tree = folder.path().join("tree");
+        fs::create_dir_all(tree.join("drivers")).expect("made");
+        let refused = kernels.build("mine", &tree).expect_err("no kernel").to_string();
+        assert!(refused.contains("bzImage") && refused.contains(&*tree.to_string_lossy()), "{refused}");
+        let mut image = vec![0_u8; 0x500];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x300..0x305].copy_from_slice(b"6.99 ");
+        image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+        fs::write(tree.join("bzImage"), &image).expect("written");
+        fs::write(tree.join("drivers/9p.ko"), b"\0depends=9pnet\0").expect("written");
+        fs::write(tree.join("drivers/9pnet.ko"), b"\0depends=\0").expect("written");
+        let kernel = kernels.build("mine", &tree).expect("kept");
+        assert_eq!(kernel.release, "6.99");
+        assert_eq!(kernel.modules.of_leaving, ["9pnet", "9p"]);
+        assert_eq!(kernels.list().expect("listed").len(), 1);
+        fs::write(kernel.image(), b"something else").expect("written");
+        let changed = kernels.get("mine").expect_err("changed").to_string();
+        assert!(changed.contains("has changed"), "{changed}");
+        let unknown = kernels.get("theirs").expect_err("not there").to_string();
+        assert!(unknown.contains("mine") && unknown.contains("debian-6.12"), "{unknown}");
+    }
+}

@@ -1,0 +1,38 @@
+//! An emulated machine whose clock counts instructions: kernel hosts in virtual time.
+//!
+//! ```text
+//!  Kernels ── a kernel by name ──┐
+//!  this program ── Image ────────┤ boot once ── Saved state ──┬── run: job in, lines of the console, files out
+//!                                └ (seconds)                  └── run ... (several at once)
+//! ```
+//!
+//! QEMU's processor is emulated, four nanoseconds an instruction, and its clock jumps ahead while it is idle
+//! (`-icount shift=2,sleep=off`). To itself such a machine is never late, however busy the real one is. No run needs
+//! root or a network.
+//!
+//! *The same bytes.* Nothing reaches the guest at a moment that this machine's clock decides:
+//!
+//! 1. The emulator records (`rr=record`), which keeps its two threads from meeting at `hlt`.
+//! 2. The guest stops itself by the emulator's panic port, an instruction, to have its state saved.
+//! 3. The job comes by the firmware's configuration device, which answers an instruction.
+//! 4. Files leave by a shared folder (9p), whose answers come at any time: so it is mounted when the job has ended.
+//!
+//! What changes the bytes: scenario, seed, kernel, this program with its libraries, and QEMU's version.
+//!
+//! *What it leaves out*: processors but x86-64; more than one in a guest; caches and their misses.
+#![forbid(unsafe_code)]
+
+mod error;
+mod image;
+mod inside;
+mod kernels;
+mod machine;
+mod monitor;
+
+pub use error::{Error, Result};
+pub use inside::init;
+pub use kernels::{Kernel, Kernels, NAMES};
+pub use machine::{EMULATOR, Job, Machine, Output};
+
+/// The argument by which the kernel starts this program as the guest's first process: its command calls [`init`].
+pub const INIT: &str = "guest-init";

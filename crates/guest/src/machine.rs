@@ -1,0 +1,404 @@
+//! The emulated machine: booted once for a kernel and a program, its state kept, and many runs from that state.
+//!
+//! ```text
+//! $XDG_CACHE_HOME/lasthop/machines/
+//!   DIGEST/archive, memory, state     of a kernel, a program and an emulator; the memory is read, never written
+//!   run-PID-.../                      of a run under way: console, words of the emulator, out/
+//! ```
+
+use crate::error::{At as _, Error, Result};
+use crate::image::archive;
+use crate::kernels::{Kernel, cache, digest, run};
+use crate::monitor::{Monitor, Next};
+use crate::{INIT, image};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use tempfile::TempDir;
+
+/// The emulator.
+pub const EMULATOR: &str = "qemu-system-x86_64";
+const PACKAGE: &str = "qemu-system-x86";
+/// The guest's memory in MiB: 40 hosts with their servers and a capture.
+const MEMORY_MIB: u32 = 1024;
+/// Four nanoseconds an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
+/// holds the emulator's threads apart.
+const CLOCK: &str = "shift=2,sleep=off,rr=record,rrfile=/dev/null";
+/// Quiet, and nothing that a guest's boot would wait for or draw.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1 quiet no_timer_check mitigations=off cryptomgr.notests nokaslr";
+/// A boot that takes longer has failed.
+const BOOT_LIMIT: Duration = Duration::from_secs(600);
+/// How often the console is looked at, and whether the run is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// States that are kept: those used last. Each has some 200 MB on disk.
+const MOST_STATES: usize = 6;
+
+/// Where a job's files are in the guest, and the name of the folder that it shares with this machine.
+pub(crate) const OUT: &str = "/out";
+pub(crate) const SHARE: &str = "out";
+pub(crate) const CODE_FILE: &str = "exit-code";
+
+/// The job of one run: this program, with arguments and files.
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    /// The arguments of this program in the guest.
+    pub arguments: Vec<String>,
+    /// Files for it: absolute path, text. What it writes into `/out` is kept.
+    pub files: Vec<(String, String)>,
+    /// Seeds the guest's random numbers.
+    pub seed: u64,
+}
+
+/// A job on its way.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct JobFile {
+    pub(crate) arguments: Vec<String>,
+    pub(crate) files: Vec<(String, String)>,
+    pub(crate) seed: u64,
+}
+
+/// What a job has left.
+#[derive(Debug)]
+pub struct Output {
+    /// Its exit code; -1 if a signal ended it.
+    pub code: i32,
+    /// What it wrote to standard error.
+    pub said: String,
+    work: TempDir,
+}
+
+impl Output {
+    /// The folder with what it wrote into `/out`. It goes when this goes.
+    pub fn folder(&self) -> PathBuf {
+        self.work.path().join(SHARE)
+    }
+}
+
+/// A machine that can run jobs.
+#[derive(Debug)]
+pub struct Machine {
+    /// The emulator's version, as it says it: a part of what a run depends on.
+    pub emulator: String,
+    kernel: Kernel,
+    /// `machines`.
+    folder: PathBuf,
+    /// The name of the state's folder.
+    state: String,
+}
+
+impl Machine {
+    /// Whether this machine can emulate one: the emulator's version.
+    ///
+    /// # Errors
+    /// If the emulator is not here, or for this processor none is known.
+    pub fn emulator() -> Result<String> {
+        if std::env::consts::ARCH != "x86_64" {
+            return Err(Error::Processor);
+        }
+        let missing = |_| Error::Program { program: EMULATOR, package: PACKAGE };
+        let said = run(Command::new(EMULATOR).arg("--version"), PACKAGE).map_err(missing)?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        Ok(said.lines().next().unwrap_or_default().trim().to_owned())
+    }
+
+    /// Makes a machine ready with a kernel and a program, which then is [`init`](crate::init) for [`INIT`]. Boots it if
+    /// no state is kept; `say` is told so. `None` if `stop` ended that.
+    ///
+    /// # Errors
+    /// If the emulator is missing, files cannot be written, or the guest does not come up.
+    pub fn ready(kernel: Kernel, program: &Path, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<Option<Self>> {
+        let emulator = Self::emulator()?;
+        let folder = cache()?.join("machines");
+        fs::create_dir_all(&folder).at("cannot make", &folder)?;
+        remove_leftovers(&folder);
+        let archive = archive(program, &kernel)?;
+        let of = [
+            emulator.as_bytes(),
+            kernel.image_digest.as_bytes(),
+            KERNEL_ARGUMENTS.as_bytes(),
+            CLOCK.as_bytes(),
+            &archive,
+        ];
+        let state = digest(&of.concat())[..32].to_owned();
+        let machine = Self { emulator, kernel, folder, state };
+        let to = machine.folder.join(&machine.state);
+        if to.join("state").exists() {
+            // The one used last is kept longest.
+            let used = File::open(to.join("state")).and_then(|file| file.set_modified(SystemTime::now()));
+            used.at("cannot touch", &to)?;
+            return Ok(Some(machine));
+        }
+        say(&format!("booting {} once, and keeping its state (some 20 s)", machine.kernel.name));
+        let new = machine.work_folder()?;
+        fs::write(new.path().join("archive"), archive).at("cannot write", new.path())?;
+        if !machine.boot(new.path(), stop)? {
+            return Ok(None);
+        }
+        for file in ["console", "words", SHARE, "disk"] {
+            let path = new.path().join(file);
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
+        match fs::rename(new.path(), &to) {
+            Ok(()) => drop(new.keep()),
+            // Another process was faster.
+            Err(_) if to.join("state").exists() => {}
+            Err(source) => return Err(Error::File { what: "cannot write", path: to, source }),
+        }
+        machine.shrink();
+        Ok(Some(machine))
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Does a job from the saved state. `on_line` gets each line of the guest's console. `None` if `stop` ended it.
+    ///
+    /// # Errors
+    /// If the machine ends before the job, or files cannot be written.
+    pub fn run(&self, job: &Job, stop: &AtomicBool, on_line: &mut dyn FnMut(&str)) -> Result<Option<Output>> {
+        let work = self.work_folder()?;
+        let Job { arguments, files, seed } = job.clone();
+        let file = serde_json::to_vec(&JobFile { arguments, files, seed }).expect("plain data");
+        fs::write(work.path().join("job"), file).at("cannot write", work.path())?;
+        let state = format!("../{}", self.state);
+        let mut process = self.start(work.path(), &state, false, |command| {
+            command.args(["-incoming", "defer", "-fw_cfg", "name=opt/lasthop/job,file=job"]);
+        })?;
+        let mut console = Console::of(work.path());
+        let outcome = (|| {
+            let monitor = &mut process.monitor;
+            monitor.run("migrate-incoming", &json!({ "uri": format!("exec:cat {state}/state") }))?;
+            while monitor.run("query-status", &json!({}))?["status"] == "inmigrate" {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            monitor.run("cont", &json!({}))?;
+            loop {
+                let next = process.monitor.next(LOOK_EVERY);
+                console.lines(on_line);
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                if matches!(next, Next::End) {
+                    return Ok(true);
+                }
+            }
+        })();
+        drop(process);
+        let out = work.path().join(SHARE);
+        let code = fs::read_to_string(out.join(CODE_FILE)).ok().and_then(|code| code.parse().ok());
+        match (outcome, code) {
+            (Ok(false), _) => Ok(None),
+            (Ok(true), Some(code)) => Ok(Some(Output { code, said: console.text, work })),
+            (Err(Error::Ended { .. }) | Ok(true), _) => Err(Error::Ended { said: words(work.path()) }),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Boots until the guest stops itself, and saves its state. Returns whether it did, or was stopped.
+    ///
+    /// Recording from a state needs the number of instructions, modulo 2^32, to be below 2^31, for the emulator counts
+    /// the difference to zero in 32 bits (replay_advance_current_icount). The guest runs on until that holds.
+    fn boot(&self, work: &Path, stop: &AtomicBool) -> Result<bool> {
+        write_disk(&work.join("disk"))?;
+        let mut process = self.start(work, ".", true, |command| {
+            command.args(["-drive", "file=disk,if=none,id=disk,format=qcow2"]);
+        })?;
+        let since = Instant::now();
+        let monitor = &mut process.monitor;
+        loop {
+            match monitor.next(LOOK_EVERY) {
+                Next::Event(event) if event == "STOP" => {
+                    let instructions = monitor.run("query-replay", &json!({}))?["icount"].as_u64().unwrap_or(0);
+                    if instructions & 1 << 31 == 0 {
+                        break;
+                    }
+                    monitor.run("cont", &json!({}))?;
+                }
+                Next::End => return Err(Error::Ended { said: words(work) }),
+                Next::Event(_) | Next::Nothing => {}
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            if since.elapsed() > BOOT_LIMIT {
+                return Err(Error::Ended {
+                    said: format!(": it did not come up in {} s{}", BOOT_LIMIT.as_secs(), words(work)),
+                });
+            }
+        }
+        monitor.say("savevm state")?;
+        drop(process);
+        let state = state_on(&work.join("disk"))?;
+        // The last file: a folder with it is whole.
+        fs::write(work.join("state"), state).at("cannot write", work)?;
+        Ok(true)
+    }
+
+    /// Starts the emulator in `work`, with the memory of the folder `state`. Only a boot writes into that.
+    fn start(&self, work: &Path, state: &str, boots: bool, more: impl FnOnce(&mut Command)) -> Result<Process> {
+        fs::create_dir(work.join(SHARE)).at("cannot make", work)?;
+        let words = File::create(work.join("words")).at("cannot write", work)?;
+        let share = if boots { "on" } else { "off" };
+        // setpriv has the kernel end the emulator with the thread that started it.
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--pdeathsig",
+            "KILL",
+            EMULATOR,
+            "-accel",
+            "tcg",
+            "-cpu",
+            "max,rdrand=off,rdseed=off",
+            "-smp",
+            "1",
+        ]);
+        command.args(["-m", &MEMORY_MIB.to_string(), "-object"]);
+        command.arg(format!("memory-backend-file,id=ram,size={MEMORY_MIB}M,mem-path={state}/memory,share={share}"));
+        command.args(["-machine", "pc,memory-backend=ram", "-icount", CLOCK, "-seed", "1"]);
+        command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-nodefaults", "-nic", "none", "-no-reboot"]);
+        command.args(["-display", "none", "-device", "pvpanic", "-action", "panic=pause", "-serial", "file:console"]);
+        command.args(["-chardev", "stdio,id=monitor,signal=off", "-mon", "chardev=monitor,mode=control"]);
+        command.args(["-fsdev", &format!("local,id=out,path={SHARE},security_model=none")]);
+        command.args(["-device", &format!("virtio-9p-pci,fsdev=out,mount_tag={SHARE}")]);
+        command.arg("-kernel").arg(self.kernel.image()).args(["-initrd", &format!("{state}/archive")]);
+        command.arg("-append").arg(format!("{KERNEL_ARGUMENTS} rdinit={} -- {INIT}", image::PROGRAM));
+        more(&mut command);
+        command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
+        // A Ctrl-C at the terminal is lasthop's.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().map_err(|_| Error::Program { program: "setpriv", package: "util-linux" })?;
+        let mut process = Process { monitor: Monitor::of(&mut child), child };
+        let begun = process.monitor.run("qmp_capabilities", &json!({})).and_then(|_| {
+            let capabilities = json!([{ "capability": "x-ignore-shared", "state": true }]);
+            process.monitor.run("migrate-set-capabilities", &json!({ "capabilities": capabilities }))
+        });
+        match begun {
+            Ok(_) => Ok(process),
+            Err(_) => {
+                drop(process);
+                Err(Error::Ended { said: self::words(work) })
+            }
+        }
+    }
+
+    fn work_folder(&self) -> Result<TempDir> {
+        let prefix = format!("run-{}-", std::process::id());
+        tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder).at("cannot make a folder in", &self.folder)
+    }
+
+    /// Removes the states that were not used for longest.
+    fn shrink(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut states: Vec<(SystemTime, PathBuf)> = paths
+            .filter_map(|path| Some((fs::metadata(path.join("state")).ok()?.modified().ok()?, path)))
+            .filter(|(_, path)| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run-")))
+            .collect();
+        states.sort();
+        let most = states.len().saturating_sub(MOST_STATES);
+        for (_, path) in &states[..most] {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// An emulator that runs. It ends when this goes.
+struct Process {
+    child: Child,
+    monitor: Monitor,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the guest has written to its console.
+struct Console {
+    path: PathBuf,
+    text: String,
+    told: usize,
+}
+
+impl Console {
+    fn of(work: &Path) -> Self {
+        Self { path: work.join("console"), text: String::new(), told: 0 }
+    }
+
+    /// Tells the lines that are new.
+    fn lines(&mut self, on_line: &mut dyn FnMut(&str)) {
+        let bytes = fs::read(&self.path).unwrap_or_default();
+        self.text = String::from_utf8_lossy(&bytes).replace('\r', "");
+        while let Some(length) = self.text[self.told..].find('\n') {
+            on_line(&self.text[self.told..self.told + length]);
+            self.told += length + 1;
+        }
+    }
+}
+
+/// The last lines of the console and of the emulator, each on a line of its own.
+fn words(work: &Path) -> String {
+    const MOST_LINES: usize = 12;
+    let text = ["words", "console"].map(|file| {
+        let bytes = fs::read(work.join(file)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\r', "")
+    });
+    let lines: Vec<&str> = text.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty()).collect();
+    let first = lines.len().saturating_sub(MOST_LINES);
+    lines[first..].iter().map(|line| format!("\n  {line}")).collect()
+}
+
+/// Removes the folders of runs whose process is gone.
+fn remove_leftovers(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(std::result::Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix("run-").and_then(|rest| rest.split_once('-')).map(|(process, _)| process);
+        if let Some(process) = process
+            && !Path::new("/proc").join(process).exists()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The size of a cluster of the disk for the state, which has all of it in one.
+const CLUSTER: usize = 1 << 21;
+const CLUSTER_BITS: u32 = 21;
+
+/// An empty disk that the emulator can save a state on (docs/interop/qcow2.txt, version 2).
+fn write_disk(path: &Path) -> Result<()> {
+    let cluster = CLUSTER as u64;
+    let mut disk = vec![0_u8; 4 * CLUSTER];
+    let mut put = |at: usize, bytes: &[u8]| disk[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"QFI\xfb");
+    put(4, &2_u32.to_be_bytes()); // version
+    put(20, &CLUSTER_BITS.to_be_bytes());
+    put(24, &(1_u64 << 20).to_be_bytes()); // size
+    put(36, &1_u32.to_be_bytes()); // entries of the first table
+    put(40, &(3 * cluster).to_be_bytes()); // where that is
+    put(48, &cluster.to_be_bytes()); // where the table of reference counts is
+    put(56, &1_u32.to_be_bytes()); // its clusters
+    put(CLUSTER, &(2 * cluster).to_be_bytes()); // the block of reference counts
+    for cluster in 0..4 {
+        put(2 * CLUSTER + 2 * cluster, &1_u16.to_be_bytes());
+    }
+    fs::write(path, disk).at("cannot write", path)
+}
+
+/// The state that was saved on a disk: the stream of a migration, at the beginning of a cluster.
+fn state_on(disk: &Path) -> Result<Vec<u8>> {
+    const BEGINNING: &[u8] = b"QEVM";
+    let bytes = fs::read(disk).at("cannot read", disk)?;
+    let state = bytes.chunks(CLUSTER).find(|cluster| cluster.starts_with(BEGINNING));
+    let problem = || "the emulator has saved no state on it".to_owned();
+    state.map(<[u8]>::to_vec).ok_or_else(|| Error::Kept { path: disk.to_owned(), problem: problem() })
+}

@@ -1,0 +1,188 @@
+//! `lasthop run --clock virtual`, as its users call it. The kernel and the states are kept in target/virtual-time.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The command, which every build of all tests makes.
+fn lasthop() -> PathBuf {
+    let this = std::env::current_exe().expect("known");
+    let command = this.ancestors().nth(2).expect("target/PROFILE").join("lasthop");
+    assert!(command.exists(), "there is no {}: cargo build --package lasthop-cli", command.display());
+    command
+}
+
+fn cache() -> PathBuf {
+    lasthop().ancestors().nth(2).expect("target").join("virtual-time")
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(lasthop());
+    command.args(arguments).env("XDG_CACHE_HOME", cache()).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("it starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether there is an emulator and a kernel for it: fetched once. Where all tests must run, there is.
+fn can_run() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let listed = String::from_utf8_lossy(&run(&["kernels", "list"]).stdout).into_owned();
+        let is_here = listed.lines().any(|line| line.starts_with("debian-6.12 ") && !line.contains("not here"));
+        let why = match Command::new(lasthop_guest::EMULATOR).arg("--version").output() {
+            Err(error) => format!("{}: {error}", lasthop_guest::EMULATOR),
+            Ok(_) if is_here => return true,
+            Ok(_) => {
+                let fetched = run(&["kernels", "fetch", "debian-6.12"]);
+                if fetched.status.success() {
+                    return true;
+                }
+                said(&fetched)
+            }
+        };
+        assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "no virtual time here: {why}");
+        eprintln!("skipped: no virtual time here: {why}");
+        false
+    })
+}
+
+const SHORT: [&str; 9] =
+    ["one-station", "--hosts", "kernel", "--clock", "virtual", "--set", "duration_s=4", "--set", "warmup_s=1"];
+
+/// The result of a run, without what the wall clock says.
+fn result(more: &[&str]) -> (Value, String) {
+    let output = run(&[&["run", "--json"], &SHORT[..], more].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let mut result: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let fields = result.as_object_mut().expect("an object");
+    for key in ["wall_s", "simulated_s_per_wall_s"] {
+        fields.remove(key).expect("every run has it");
+    }
+    let text = result.to_string();
+    (result, text)
+}
+
+/// Processes that compute as long as this lives.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn machine() -> Self {
+        let one =
+            || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().expect("starts");
+        Self((0..4).map(|_| one()).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others() {
+    if !can_run() {
+        return;
+    }
+    let (quiet, first) = result(&[]);
+    let (second, other) = {
+        let _busy = Busy::machine();
+        (result(&[]).1, result(&["--seed", "2"]).1)
+    };
+    assert!(first == second, "{first}\n{second}");
+    assert!(first != other);
+    assert_eq!(
+        (&quiet["valid"], &quiet["clock"], &quiet["kernel"]),
+        (&true.into(), &"virtual".into(), &"debian-6.12".into())
+    );
+    assert!(quiet["kernel_release"].as_str().expect("text").starts_with("6.12."), "{quiet}");
+    assert!(quiet["emulator"].as_str().expect("text").starts_with("QEMU"), "{quiet}");
+    // Simulated hosts over the same medium.
+    let simulated = run(&["run", "one-station", "--json", "--set", "duration_s=4", "--set", "warmup_s=1"]);
+    let simulated: Value = serde_json::from_slice(&simulated.stdout).expect("one JSON document");
+    let goodput = |result: &Value| result["aggregate_goodput_mbps"].as_f64().expect("a number");
+    let ratio = goodput(&quiet) / goodput(&simulated);
+    assert!((0.95..1.05).contains(&ratio), "{} and {} Mb/s", goodput(&quiet), goodput(&simulated));
+}
+
+/// The emulators that run with this cache folder.
+fn emulators() -> usize {
+    let here = cache().canonicalize().expect("it is there");
+    let of_ours = |process: &Path| {
+        let is_one = std::fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("qemu-system"));
+        is_one && std::fs::read_link(process.join("cwd")).is_ok_and(|folder| folder.starts_with(&here))
+    };
+    let processes = std::fs::read_dir("/proc").expect("readable").filter_map(Result::ok);
+    processes.filter(|process| of_ours(&process.path())).count()
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(120), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
+    if !can_run() {
+        return;
+    }
+    let long = [&["run"], &SHORT[..], &["--set", "duration_s=600"]].concat();
+    let start = || command(&long).stderr(Stdio::piped()).spawn().expect("it starts");
+    let before = emulators();
+    let runs = || {
+        let entries = std::fs::read_dir(cache().join("lasthop/machines")).expect("it is there").filter_map(Result::ok);
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("run-")).count()
+    };
+
+    let interrupted = start();
+    wait_until("the emulator runs", || emulators() > before);
+    let process = interrupted.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &process]).status().expect("it starts").success());
+    let output = interrupted.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(said(&output).contains("nothing was kept"), "{}", said(&output));
+    wait_until("the emulator has ended", || emulators() == before);
+
+    let mut killed = start();
+    wait_until("the emulator runs", || emulators() > before);
+    killed.kill().expect("it runs");
+    killed.wait().expect("it ends");
+    wait_until("the kernel has ended the emulator", || emulators() == before);
+    // Its folder goes with the next run.
+    result(&[]);
+    wait_until("no folder of a run is left", || runs() == 0);
+}
+
+#[test]
+fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
+    for (arguments, expected) in [
+        (&["run", "one-station", "--clock", "virtual"][..], "--clock virtual is for --hosts kernel"),
+        (&["run", "one-station", "--kernel", "debian-6.12"], "--kernel needs --clock virtual"),
+        (&["run", "one-station", "--hosts", "kernel", "--kernel", "debian-6.12"], "--kernel needs --clock virtual"),
+        (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--retries", "2"], "never late"),
+        (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--traffic", "iperf3"], "--clock real"),
+        (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--kernel", "../x"], "name of a kernel"),
+        (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--kernel", "none"], "kernels fetch"),
+        (&["kernels", "fetch", "plan9"], "debian-6.12"),
+        (&["kernels", "build", "/var/empty/none"], "there is no folder"),
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
+    }
+}
