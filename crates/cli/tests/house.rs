@@ -19,10 +19,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("network", &["units"]),
     ("tcp", &["connection", "laws", "units"]),
     ("quic", &["units"]),
-    ("scenario", &["keys", "laws", "network", "policy", "tcp", "units"]),
+    ("traffic", &["keys", "units"]),
+    ("scenario", &["keys", "laws", "network", "policy", "tcp", "traffic", "units"]),
     ("measure", &["connection", "laws", "network", "policy", "scenario", "units"]),
     ("capture", &["network", "scenario", "units"]),
-    ("traffic", &["scenario", "units"]),
     (
         "sim",
         &[
@@ -129,7 +129,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("quic", &["bytes", "quinn-proto"]),
     ("measure", &["hdrhistogram", "statrs"]),
     ("capture", &[]),
-    ("traffic", &["rand", "rand_chacha"]),
+    ("traffic", &["enum_dispatch", "rand", "rand_chacha", "serde", "toml"]),
     ("sim", &["rand", "rand_chacha", "thiserror"]),
 ];
 

@@ -16,7 +16,7 @@ use crate::small_queues::Station;
 use crate::traffic::{Counted, FlowPlan, LOOK_EVERY, Report, reset_when_closed, tell_small_queues};
 use lasthop_connection::TcpState;
 use lasthop_kernel::tcp_state;
-use lasthop_scenario::{Direction, Scenario, TrafficKind};
+use lasthop_scenario::{Direction, KindName, Scenario};
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -81,10 +81,10 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
             if flow.stop.is_some() {
                 refuse(&format!("flows[{number}].stop_s"), "knows no end but that of the run")?;
             }
-            if !matches!(flow.kind, TrafficKind::Bulk { .. }) {
+            if flow.kind.name() != KindName::Bulk {
                 refuse(&format!("flows[{number}].kind"), "sends in bulk only")?;
             }
-            if matches!(flow.kind, TrafficKind::Bulk { transfer: Some(_) }) {
+            if flow.kind.is_transfer() {
                 refuse(&format!("flows[{number}].transfer_kib"), "knows no end but that of the run")?;
             }
         }

@@ -59,7 +59,7 @@ use lasthop_laws::LawName;
 use lasthop_measure::OnSample;
 use lasthop_network::random::Streams;
 use lasthop_network::{Network, Topology};
-use lasthop_scenario::{Build, Era, FlowSpec, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_scenario::{Build, Era, FlowSpec, HostSpec, Kind as _, RunResult, Scenario, Series, Transport};
 use lasthop_traffic::Application;
 use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
@@ -400,19 +400,17 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
         }
         for (number, flow) in host.flows.iter().enumerate() {
             let key = |key: &str| format!("hosts[{block}].flows[{number}].{key}");
-            match flow.kind {
-                TrafficKind::Saturated { .. } => return Some((key("kind"), format!("\"{}\"", flow.kind.as_str()))),
-                TrafficKind::Quic { .. } => {
-                    let what = "\"quic\", but your own programs that speak it, by lasthop exec (docs/guide/exec.md)";
-                    return Some((key("kind"), what.to_owned()));
-                }
-                TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. }
-                    if packet.get() > tun::MTU as u64 =>
-                {
-                    let what = format!("packets of {} bytes (accepted: up to {})", packet.get(), tun::MTU);
-                    return Some((key("packet_bytes"), what));
-                }
-                _ => {}
+            let name = flow.kind.name();
+            if !name.is_of_kernel_hosts() {
+                let own_programs = match name.transport() {
+                    Transport::Quic => ", but your own programs that speak it, by lasthop exec (docs/guide/exec.md)",
+                    Transport::Tcp | Transport::Udp => "",
+                };
+                return Some((key("kind"), format!("\"{}\"{own_programs}", name.as_str())));
+            }
+            if let Some(packet) = flow.kind.packet().filter(|packet| packet.get() > tun::MTU as u64) {
+                let what = format!("packets of {} bytes (accepted: up to {})", packet.get(), tun::MTU);
+                return Some((key("packet_bytes"), what));
             }
         }
     }
@@ -466,7 +464,12 @@ fn flow_plans(seed: u64, specs: &[HostSpec], servers: &Servers, laws: &Laws, agg
         specs.iter().flat_map(|host| host.flows.iter().enumerate().map(move |(number, flow)| (host, number, flow)));
     let plan = |((host, number, flow), &server): ((&HostSpec, usize, &FlowSpec), &u16)| FlowPlan {
         spec: flow.clone(),
-        application: Application::new(flow, streams.stream(&format!("traffic/host-{}/flow-{number}", host.number))),
+        application: Application::new(
+            flow.kind.clone(),
+            flow.start,
+            flow.stop,
+            streams.stream(&format!("traffic/host-{}/flow-{number}", host.number)),
+        ),
         server,
         ends: [usize::from(host.index), specs.len() + usize::from(server)],
         congestion_control: laws.name(&host.kind).to_owned(),

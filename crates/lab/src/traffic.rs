@@ -30,7 +30,7 @@ use datagrams::{DATAGRAM_HEADERS, datagram_sockets};
 use lasthop_connection::TcpState;
 use lasthop_kernel::tcp_state;
 use lasthop_measure::DeliveryMeter;
-use lasthop_scenario::{Direction, SERVER_PORT, TrafficKind};
+use lasthop_scenario::{Direction, Kind as _, SERVER_PORT};
 use lasthop_traffic::Action;
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
@@ -115,7 +115,7 @@ impl<'a> Traffic<'a> {
         let mut listeners = Vec::with_capacity(hosts.servers().len());
         for (number, server) in (0..).zip(hosts.servers()) {
             // Accepted sockets inherit the options. The answer to a SYN has them, too.
-            let is_here = |plan: &&FlowPlan| plan.server == number && plan.spec.kind.is_tcp();
+            let is_here = |plan: &&FlowPlan| plan.server == number && plan.is_tcp();
             let Some(plan) = plans.iter().find(is_here) else { continue };
             let listener = server.run(|| {
                 let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;
@@ -134,7 +134,7 @@ impl<'a> Traffic<'a> {
         }
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in plans.iter().enumerate() {
-            let (client, server) = if plan.spec.kind.is_tcp() {
+            let (client, server) = if plan.is_tcp() {
                 (client_socket(plan, number, hosts)?, None)
             } else {
                 let [client, server] = datagram_sockets(plan, number, hosts)?;
@@ -258,7 +258,7 @@ impl<'a> Traffic<'a> {
             Token::Client(flow) => (flow, Direction::Up),
             Token::Server(flow) => (flow, Direction::Down),
         };
-        if self.plans[flow].spec.kind.is_datagrams() {
+        if !self.plans[flow].is_tcp() {
             self.serve_datagrams(flow, end, clock);
             Ok(())
         } else {
@@ -306,19 +306,15 @@ impl<'a> Traffic<'a> {
             Action::Pause => flow.unwritten = 0,
             Action::Close => flow.closing = true,
             Action::Ask(size) => flow.unasked += size.get(),
-            Action::Send(datagram) => {
+            Action::Send { number: datagram, packet } => {
                 flow.started = true;
                 let now = clock.now();
                 flow.sent.push((now, datagram));
-                let size = match self.plans[number].spec.kind {
-                    TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. } => packet.get() as usize,
-                    other => unreachable!("{} sends no datagrams", other.as_str()),
-                };
                 let direction = self.plans[number].spec.direction;
-                self.send_datagram(number, direction, (datagram, now), size - DATAGRAM_HEADERS);
+                self.send_datagram(number, direction, (datagram, now), packet.get() as usize - DATAGRAM_HEADERS);
                 return Ok(());
             }
-            Action::Saturate | Action::Cease => unreachable!("a scenario with saturated traffic is refused"),
+            Action::Saturate(_) | Action::Cease => unreachable!("a scenario with saturated traffic is refused"),
         }
         self.flush(number, clock.now());
         Ok(())
@@ -418,8 +414,8 @@ impl<'a> Traffic<'a> {
         let Some(socket) = socket.filter(|_| flow.failed.is_none() && !flow.ended) else { return Ok(()) };
         let now = clock.now();
         if plan.spec.direction == end {
-            if plan.asks() {
-                match receive_all(socket, &mut self.zeroes, plan.asks()) {
+            if plan.spec.kind.asks() {
+                match receive_all(socket, &mut self.zeroes, plan.spec.kind.asks()) {
                     Ok((asked, _)) => flow.asked += asked.get(),
                     Err(error) => flow.fail(plan, &self.epoll, now, error),
                 }
@@ -428,7 +424,7 @@ impl<'a> Traffic<'a> {
             return self.act(number, clock);
         }
         let first = flow.received == Bytes::ZERO;
-        match receive_all(socket, &mut self.zeroes, plan.asks()) {
+        match receive_all(socket, &mut self.zeroes, plan.spec.kind.asks()) {
             Ok((received, ended)) => {
                 if first && received > Bytes::ZERO {
                     plan.options.on_first_data(socket);
@@ -487,7 +483,7 @@ impl<'a> Traffic<'a> {
             let (true, false, Some(sender), None) = (flow.started, flow.ended, flow.sender(plan), &flow.failed) else {
                 continue;
             };
-            if plan.spec.kind.is_tcp()
+            if plan.is_tcp()
                 && let Ok(tcp) = tcp_state(sender)
             {
                 flow.last_state = Some(tcp);
@@ -522,7 +518,7 @@ impl Flow {
         for socket in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
             let _ = epoll.delete(socket);
         }
-        if plan.goes_on() {
+        if plan.spec.kind.goes_on() {
             self.read_sender(plan);
             (self.broken, self.ended, self.closed, self.unasked) = (true, true, true, 0);
             plan.application.on_failed(now);

@@ -20,8 +20,8 @@ use lasthop_network::{Network, QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
     AccessResult, AgentMode, Build, Clock, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec,
-    HostPolicyResult, HostSpec, HostsKind, InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult,
-    SCHEMA_VERSION, Scenario, Series, TrafficKind, VideoResult, place_name,
+    HostPolicyResult, HostSpec, HostsKind, InvalidKind, Kind as _, LastLinkResult, Lateness, Pieces, QueueSample,
+    RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, Transport, VideoResult, place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -271,8 +271,8 @@ impl<'a> Measurement<'a> {
     /// If the number of connections differs from that of the hosts' flows.
     pub fn into_outcome(self, finished: Finished<'_>) -> (RunResult, Series) {
         assert_eq!(self.flows.len(), finished.flows.len(), "each connection of the scenario was measured");
-        let pooled = |of_kind: fn(TrafficKind) -> bool| {
-            let of_kind = self.flows.iter().filter(|flow| of_kind(flow.spec.kind));
+        let pooled = |of_kind: fn(&TrafficKind) -> bool| {
+            let of_kind = self.flows.iter().filter(|flow| of_kind(&flow.spec.kind));
             let meters: Vec<&DeliveryMeter> = of_kind.map(|flow| &flow.deliveries).collect();
             (!meters.is_empty()).then(|| delivered(meters, self.end))
         };
@@ -290,10 +290,10 @@ impl<'a> Measurement<'a> {
             starved_flows: 0,
             rtt_ms: None,
             rtt_per_ack_ms: RoundTrips::of_all(self.flows.iter().map(|flow| &flow.round_trips)).distribution(),
-            messages: pooled(|kind| matches!(kind, TrafficKind::Interactive { .. })),
+            messages: pooled(|kind| kind.name().pieces() == Pieces::Messages),
             transfers: pooled(TrafficKind::is_transfer),
-            pings: self.datagrams(|kind| matches!(kind, TrafficKind::Ping { .. })),
-            datagrams: self.datagrams(|kind| matches!(kind, TrafficKind::Constant { .. })),
+            pings: self.datagrams(Pieces::Pings),
+            datagrams: self.datagrams(Pieces::Datagrams),
             videos: videos(self.flows.iter().filter_map(|flow| flow.video)),
             utilization: finished.statistics.utilization,
             access: AccessResult { uplink_drops: access.uplink_drops + finished.device_drops, ..access },
@@ -330,11 +330,11 @@ impl<'a> Measurement<'a> {
         (result, self.series.unwrap_or_default())
     }
 
-    /// The datagrams of all flows of this kind; `None` without any.
-    fn datagrams(&self, of_kind: fn(TrafficKind) -> bool) -> Option<DatagramResult> {
-        let of_kind: Vec<_> = self.flows.iter().filter(|flow| of_kind(flow.spec.kind)).collect();
-        let is_ping = matches!(of_kind.first()?.spec.kind, TrafficKind::Ping { .. });
-        Some(datagrams(of_kind.iter().map(|flow| &flow.datagrams), self.end, is_ping))
+    /// The datagrams of all flows in these pieces; `None` without any.
+    fn datagrams(&self, pieces: Pieces) -> Option<DatagramResult> {
+        let in_pieces: Vec<_> = self.flows.iter().filter(|flow| flow.spec.kind.name().pieces() == pieces).collect();
+        let meters = in_pieces.iter().map(|flow| &flow.datagrams);
+        (!in_pieces.is_empty()).then(|| datagrams(meters, self.end, pieces == Pieces::Pings))
     }
 
     fn flow(&self, flow: &Flow<'_>, counted: &Counted) -> FlowResult {
@@ -347,9 +347,9 @@ impl<'a> Measurement<'a> {
             host: spec.host,
             direction: spec.direction,
             kind: spec.kind.as_str().to_owned(),
-            congestion_control: match spec.kind {
-                TrafficKind::Quic { law, .. } => Some(law.as_str().to_owned()),
-                over => over.is_tcp().then(|| kind.congestion_control.clone()),
+            congestion_control: match spec.kind.name().transport() {
+                Transport::Tcp => Some(kind.congestion_control.clone()),
+                Transport::Quic | Transport::Udp => spec.kind.quic_law().map(|law| law.as_str().to_owned()),
             },
             policy: policy.as_str().to_owned(),
             always_busy: is_always_busy(spec, warm_at, end, flow.deliveries.is_all_read()),
@@ -366,32 +366,19 @@ impl<'a> Measurement<'a> {
             messages: deliveries.delivered,
             undelivered: deliveries.undelivered,
             message_ms: deliveries.took_ms,
-            datagrams: spec
-                .kind
+            datagrams: (spec.kind.name())
                 .is_datagrams()
-                .then(|| datagrams([&flow.datagrams], end, matches!(spec.kind, TrafficKind::Ping { .. }))),
+                .then(|| datagrams([&flow.datagrams], end, spec.kind.name().pieces() == Pieces::Pings)),
             video: flow.video,
         }
     }
 }
 
-/// Whether the application had data to send for at least [`BUSY_SHARE`] of `from..until`. Only bulk and saturated
-/// traffic can. A bulk transfer of limited size must not have been read to its end (`all_read`). Whether data got
+/// Whether the application had data to send for at least [`BUSY_SHARE`] of `from..until`. Only what is endless can, and a
+/// bulk transfer of limited size, which must not have been read to its end (`all_read`). Whether data got
 /// through does not matter.
 fn is_always_busy(flow: &FlowSpec, from: Time, until: Time, all_read: bool) -> bool {
-    let has_more = match flow.kind {
-        TrafficKind::Bulk { transfer: None }
-        | TrafficKind::Saturated { .. }
-        | TrafficKind::Quic { transfer: None, .. } => true,
-        TrafficKind::Bulk { transfer: Some(_) } => !all_read,
-        TrafficKind::OnOff { .. }
-        | TrafficKind::Interactive { .. }
-        | TrafficKind::Transfers { .. }
-        | TrafficKind::Ping { .. }
-        | TrafficKind::Constant { .. }
-        | TrafficKind::Video { .. }
-        | TrafficKind::Quic { transfer: Some(_), .. } => false,
-    };
+    let has_more = flow.kind.is_endless() || flow.kind.is_greedy() && flow.kind.is_transfer() && !all_read;
     let busy_until = flow.stop.map_or(until, |stop| stop.min(until));
     let busy = busy_until.saturating_since(flow.start.max(from));
     has_more && busy.as_secs_f64() >= BUSY_SHARE * until.saturating_since(from).as_secs_f64()

@@ -3,7 +3,8 @@
 use crate::difference::Difference;
 use lasthop_measure::{Range, mean};
 use lasthop_scenario::{
-    CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Distribution, HostsKind, RunResult, Spread,
+    CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Distribution, HostsKind, Pieces, RunResult,
+    Spread, Transport,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -209,9 +210,9 @@ fn link_rows(result: &RunResult) -> Vec<Vec<Cell>> {
 fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let waited = result.flows.iter().filter_map(|flow| flow.message_ms.map(|delay| (flow, delay)));
     let row = |(flow, delay): (&lasthop_scenario::FlowResult, Distribution)| {
-        let what = word(match flow.kind.as_str() {
-            "interactive" => "messages",
-            "video" => "chunks",
+        let what = word(match flow.pieces() {
+            Pieces::Messages => "messages",
+            Pieces::Chunks => "chunks",
             _ => "transfers",
         });
         let counts = [flow.messages, flow.undelivered].map(|count| number(count.to_string()));
@@ -227,7 +228,7 @@ fn datagram_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let row = |(flow, datagrams): (&lasthop_scenario::FlowResult, lasthop_scenario::DatagramResult)| {
         let took = datagrams.one_way_ms.or(datagrams.round_trip_ms);
         let ms = |ms: Option<f64>| number(ms.map_or(NOTHING.to_owned(), milliseconds));
-        let what = if flow.kind == "ping" { "there and back" } else { "one way" };
+        let what = if flow.pieces() == Pieces::Pings { "there and back" } else { "one way" };
         vec![
             number(flow.id.to_string()),
             host(result, flow.host),
@@ -270,10 +271,10 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
             number(flow.id.to_string()),
             host(result, flow.host),
             word(flow.direction.as_str()),
-            word(&match (&flow.congestion_control, flow.kind.as_str()) {
-                (Some(control), "quic") => format!("{control} (QUIC)"),
+            word(&match (&flow.congestion_control, flow.transport()) {
+                (Some(control), Transport::Quic) => format!("{control} (QUIC)"),
                 (Some(control), _) => control.clone(),
-                (None, kind) => format!("{NOTHING} ({kind})"),
+                (None, _) => format!("{NOTHING} ({})", flow.kind),
             }),
             word(&flow.policy),
             number(format!("{:.2}", flow.goodput_mbps)),

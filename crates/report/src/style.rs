@@ -7,7 +7,7 @@
 pub(crate) use lasthop_laws::Marker;
 
 use lasthop_laws::LawName;
-use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
+use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult, Transport};
 
 /// A colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -418,7 +418,7 @@ fn kind(flow: &FlowResult) -> String {
         lasthop_scenario::Direction::Up => "upload",
         lasthop_scenario::Direction::Down => "download",
     };
-    let over = if flow.kind == "quic" { " over QUIC" } else { "" };
+    let over = if flow.transport() == Transport::Quic { " over QUIC" } else { "" };
     let sent_by = flow.congestion_control.as_ref().unwrap_or(&flow.kind);
     format!("{direction}{over} · {sent_by} · {}", policy_label(&flow.policy))
 }

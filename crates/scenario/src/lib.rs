@@ -34,19 +34,20 @@ pub use comparison::{
     VideoSummary,
 };
 pub use error::ResultError;
-pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, QuicLaw, make_own_laws_with};
+pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, make_own_laws_with};
 pub use last_link::LastLink;
 pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, KeyError, Override, Problem, Vary,
     nearest_names,
 };
+pub use lasthop_traffic::{Kind, KindName, Pieces, QuicLaw, TrafficKind, Transport, VideoResult};
 pub use limited::{MOST_RESULT_BYTES, MOST_TYPED_BYTES, text_of};
 pub use memory::MemoryEstimate;
 pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{
     AccessResult, Build, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult, Distribution,
     FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
-    PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult, VideoResult,
+    PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOST_BLOCKS, MAX_HOSTS, Scenario, ineffective_keys};
@@ -54,4 +55,4 @@ pub use series::{
     CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries, Series,
     place_name,
 };
-pub use traffic::{FIRST_CLIENT_PORT, FlowBlock, FlowSpec, LEAST_PACKET, Ladder, SERVER_PORT, TrafficKind};
+pub use traffic::{FIRST_CLIENT_PORT, FlowBlock, FlowSpec, SERVER_PORT};

@@ -18,9 +18,9 @@
 
 use crate::keys::AgentMode;
 use crate::scenario::Scenario;
-use crate::traffic::TrafficKind;
 use lasthop_network::{AccessConfig, Discipline, Topology};
 use lasthop_policy::PolicyName;
+use lasthop_traffic::Kind as _;
 use lasthop_units::{Rate, Span};
 
 /// Constants of a process and of each connection, without samples. Measured with 200 stations
@@ -81,12 +81,9 @@ impl Scenario {
                 if bounded {
                     ticks += flows * duration_s / TICK_S;
                 }
-                let each = |gap: Span| flows * duration_s / gap.as_secs_f64();
-                match flow.kind {
-                    TrafficKind::Interactive { gap, .. } => messages += each(gap),
-                    TrafficKind::Ping { gap, .. } | TrafficKind::Constant { gap, .. } => datagrams += each(gap),
-                    _ => {}
-                }
+                let Some(gap) = flow.kind.gap() else { continue };
+                let each = flows * duration_s / gap.as_secs_f64();
+                if flow.kind.name().is_datagrams() { datagrams += each } else { messages += each }
             }
         }
         let hosts: usize = self.hosts.iter().map(|block| block.count).sum();
@@ -127,12 +124,11 @@ impl Scenario {
         let (mut sent_bytes, mut least_bytes) = (0.0, FULL_BYTES);
         for block in &self.hosts {
             for flow in &block.flows {
-                let (each, packet) = match flow.kind {
-                    TrafficKind::Ping { gap, packet } | TrafficKind::Constant { gap, packet, .. } => {
-                        (packet.get() as f64 * duration.as_secs_f64() / gap.as_secs_f64(), packet.get() as f64)
-                    }
-                    TrafficKind::Saturated { packet } => (held(widest, duration), packet.get() as f64),
-                    _ => (block.kind.tcp.receive_buffer.get() as f64, FULL_BYTES),
+                let (packet, gap) = (flow.kind.packet().map(|packet| packet.get() as f64), flow.kind.gap());
+                let (each, packet) = match (packet, gap) {
+                    (Some(packet), Some(gap)) => (packet * duration.as_secs_f64() / gap.as_secs_f64(), packet),
+                    (Some(packet), None) => (held(widest, duration), packet),
+                    (None, _) => (block.kind.tcp.receive_buffer.get() as f64, FULL_BYTES),
                 };
                 sent_bytes += each * (block.count * flow.count) as f64;
                 least_bytes = least_bytes.min(packet);

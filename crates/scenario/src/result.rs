@@ -2,6 +2,7 @@
 
 use crate::keys::Direction;
 use crate::result_file::{ResultFile, is_zero};
+use lasthop_traffic::{KindName, Pieces, Transport, VideoResult};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,8 +152,7 @@ pub struct FlowResult {
     pub host: u16,
     /// The sending side.
     pub direction: Direction,
-    /// The application's traffic, in the scenario's spelling: [`crate::TrafficKind::as_str`]; empty in files without
-    /// it.
+    /// The application's traffic, in the scenario's spelling; empty in files without it.
     #[serde(default)]
     pub kind: String,
     /// Its congestion control, in the scenario's spelling; `None`: it is UDP, and has none.
@@ -223,24 +223,6 @@ pub struct DatagramResult {
     pub round_trip_ms: Option<Distribution>,
     /// The mean difference between this time of one and that of the one received before; `None` with fewer than two.
     pub jitter_ms: Option<f64>,
-}
-
-/// What the viewer of a video saw after the warm-up; of several videos, all viewers together. The field names are keys
-/// of `result.json`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct VideoResult {
-    /// Chunks completely received.
-    pub chunks: u64,
-    /// Their mean bit rate; `None` without any.
-    pub mean_bit_rate_mbps: Option<f64>,
-    /// How often a chunk had another bit rate than the one before.
-    pub switches: u64,
-    /// How often the player had nothing to play, from the start of the flow on.
-    pub stalls: u64,
-    /// For how long in all.
-    pub stalled_s: f64,
-    /// From the start of the flow to the first chunk, even in the warm-up; of several the mean; `None` without any.
-    pub startup_s: Option<f64>,
 }
 
 /// A server law's use of a client's reports of its own link.
@@ -479,6 +461,18 @@ pub struct Lateness {
 }
 
 impl ResultFile for RunResult {}
+
+impl FlowResult {
+    /// What it travels over; TCP in files without its kind.
+    pub fn transport(&self) -> Transport {
+        KindName::of(&self.kind).map_or(Transport::Tcp, KindName::transport)
+    }
+
+    /// The pieces of it that are measured.
+    pub fn pieces(&self) -> Pieces {
+        KindName::of(&self.kind).map_or(Pieces::Streams, KindName::pieces)
+    }
+}
 
 impl RunResult {
     /// The scenario's purpose, in one line.

@@ -302,7 +302,7 @@ impl Scenario {
                             host: index,
                             server: self.network.beside_hosts(server),
                             direction: flows.direction,
-                            kind: flows.kind,
+                            kind: flows.kind.clone(),
                             dscp: flows.dscp,
                             start: drawn(flows.start, stream("start")),
                             stop: flows.stop.map(|range| drawn(range, stream("stop"))),

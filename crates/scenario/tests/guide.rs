@@ -8,7 +8,7 @@ use lasthop_keys::{Kind, Section};
 use lasthop_laws::LawName;
 use lasthop_network::{Discipline, RateControl, Standard};
 use lasthop_policy::PolicyName;
-use lasthop_scenario::{AgentMode, ResultFile as _, Scenario};
+use lasthop_scenario::{AgentMode, KindName, Pieces, ResultFile as _, Scenario, Transport};
 use std::fmt::Write as _;
 
 mod guide_pages;
@@ -37,7 +37,8 @@ fn policy_table() -> String {
 
 /// The words of a key that are entries of a list in the code.
 fn words_table<T: Copy>(heading: &str, words: &[(&str, T)], columns: impl Fn(T) -> [String; 3]) -> String {
-    let mut text = format!("{heading}\n| --- | --- | --- | ---: |\n");
+    let last = if heading.contains("usual") { "---:" } else { "---" };
+    let mut text = format!("{heading}\n| --- | --- | --- | {last} |\n");
     for (word, one) in words {
         let _ = writeln!(text, "| `\"{word}\"` | {} |", columns(*one).join(" | "));
     }
@@ -48,6 +49,27 @@ fn discipline_table() -> String {
     words_table("| discipline | what it is | where | usual `queue_packets` |", Discipline::WORDS, |one| {
         let place = if one.is_of_wifi() { "at the access point, *wifi*" } else { "everywhere" };
         [one.meaning().to_owned(), place.to_owned(), one.usual_packets().to_string()]
+    })
+}
+
+fn kind_table() -> String {
+    let heading = "| kind | over | what it sends | what is [measured](result-measures.md) |";
+    words_table(heading, KindName::WORDS, |one| {
+        let over = match one.transport() {
+            Transport::Tcp => "TCP",
+            Transport::Quic => "QUIC",
+            Transport::Udp => "UDP",
+        };
+        let measured = match one.pieces() {
+            Pieces::Streams if one.transport() == Transport::Udp => "goodput",
+            Pieces::Streams => "goodput, round trips",
+            Pieces::Messages => "`messages`: how long each takes",
+            Pieces::Transfers => "goodput, round trips; of pieces with a size `transfers`: how long each takes",
+            Pieces::Chunks => "`video`: bit rate, stalls; how long each chunk takes",
+            Pieces::Datagrams => "`datagrams`: one-way delay, jitter, loss",
+            Pieces::Pings => "`datagrams`: round trips, loss",
+        };
+        [over.to_owned(), one.meaning().to_owned(), measured.to_owned()]
     })
 }
 
@@ -83,6 +105,7 @@ fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
         ("<!-- keys of the laws -->\n", laws),
         ("<!-- disciplines -->\n", discipline_table()),
         ("<!-- rate controls -->\n", rate_control_table()),
+        ("<!-- kinds of traffic -->\n", kind_table()),
     ];
     check_tables("scenario", tables.chain(others.map(|(marker, table)| (marker.to_owned(), table))));
 }

@@ -8,7 +8,8 @@ use lasthop_network::{
     LinksConfig, LossAt, Modulation, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology, Way, WifiConfig,
 };
 use lasthop_policy::{PolicyName, PolicySettings};
-use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Ladder, Override, QuicLaw, Scenario, TrafficKind, Vary};
+use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, QuicLaw, Scenario, TrafficKind, Vary};
+use lasthop_traffic::{Bulk, Constant, Interactive, Ladder, OnOff, Ping, Quic, Saturated, Transfers, Video};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
@@ -204,51 +205,41 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
     let kind = |lines: &[&str]| {
         let overrides: Vec<String> = lines.iter().map(|line| format!("hosts.0.flows.0.{line}")).collect();
         let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
-        read("[[hosts]]\n", &overrides).expanded_hosts()[0].flows[0].kind
+        read("[[hosts]]\n", &overrides).expanded_hosts()[0].flows[0].kind.clone()
     };
-    assert_eq!(kind(&[]), TrafficKind::Bulk { transfer: None });
-    assert_eq!(kind(&["transfer_kib=64"]), TrafficKind::Bulk { transfer: Some(Bytes::new(65_536)) });
-    assert_eq!(
-        kind(&["kind=on-off", "on_s=0.5", "off_s=0"]),
-        TrafficKind::OnOff { on: Span::from_millis(500), off: Span::ZERO }
-    );
+    assert_eq!(kind(&[]), Bulk { transfer: None }.into());
+    assert_eq!(kind(&["transfer_kib=64"]), Bulk { transfer: Some(Bytes::new(65_536)) }.into());
+    assert_eq!(kind(&["kind=on-off", "on_s=0.5", "off_s=0"]), OnOff::new(Span::from_millis(500), Span::ZERO).into());
     // One small message a second: what a person at a terminal sends.
-    assert_eq!(
-        kind(&["kind=interactive"]),
-        TrafficKind::Interactive { message: Bytes::new(100), gap: Span::from_secs(1) }
-    );
+    assert_eq!(kind(&["kind=interactive"]), Interactive { message: Bytes::new(100), gap: Span::from_secs(1) }.into());
     assert_eq!(
         kind(&["kind=transfers", "transfer_kib=1024"]),
-        TrafficKind::Transfers { transfer: Bytes::new(1_048_576), sigma: 0.0, off: Span::from_secs(1), request: None }
+        Transfers { transfer: Bytes::new(1_048_576), sigma: 0.0, off: Span::from_secs(1), request: None }.into()
     );
-    assert_eq!(kind(&["kind=ping"]), TrafficKind::Ping { packet: Bytes::new(84), gap: Span::from_millis(200) });
+    assert_eq!(kind(&["kind=ping"]), Ping { packet: Bytes::new(84), gap: Span::from_millis(200) }.into());
     // 200 bytes at 80 kb/s: 50 in a second.
-    let call = |jitter_us| TrafficKind::Constant {
-        packet: Bytes::new(200),
-        gap: Span::from_millis(20),
-        jitter: Span::from_micros(jitter_us),
+    let call = |jitter_us| {
+        TrafficKind::from(Constant::new(Bytes::new(200), Span::from_millis(20), Span::from_micros(jitter_us)))
     };
     // The timer slack of Linux is 50 us.
     assert_eq!(kind(&["kind=constant"]), call(50));
     assert_eq!(kind(&["kind=constant", "jitter_us=0"]), call(0));
     assert_eq!(
         kind(&["kind=video", "ladder_kbps=[300, 900]", "buffer_s=16"]),
-        TrafficKind::Video {
-            ladder: Ladder::new(&[300, 900]).expect("a ladder"),
-            chunk: Span::from_secs(4),
-            buffer: Span::from_secs(16),
-            request: Bytes::new(400),
-        }
+        Video::new(
+            Ladder::new(&[300, 900]).expect("a ladder"),
+            Span::from_secs(4),
+            Span::from_secs(16),
+            Bytes::new(400),
+        )
+        .into()
     );
-    assert_eq!(
-        kind(&["kind=quic"]),
-        TrafficKind::Quic { law: QuicLaw::Cubic, transfer: None, off: Span::from_secs(1) }
-    );
+    assert_eq!(kind(&["kind=quic"]), Quic { law: QuicLaw::Cubic, transfer: None, off: Span::from_secs(1) }.into());
     assert_eq!(
         kind(&["kind=quic", "congestion_control=newreno", "transfer_kib=1", "off_s=2"]),
-        TrafficKind::Quic { law: QuicLaw::NewReno, transfer: Some(Bytes::new(1_024)), off: Span::from_secs(2) }
+        Quic { law: QuicLaw::NewReno, transfer: Some(Bytes::new(1_024)), off: Span::from_secs(2) }.into()
     );
-    assert_eq!(kind(&["kind=saturated"]), TrafficKind::Saturated { packet: Bytes::new(1_500) });
+    assert_eq!(kind(&["kind=saturated"]), Saturated { packet: Bytes::new(1_500) }.into());
     let key = section("[[hosts.flows]]").key("kind").expect("flows have a kind");
     let Kind::Choice(words) = &key.kind else { panic!("the kind is a choice") };
     for word in words {
@@ -559,16 +550,11 @@ fn every_default_is_accepted_by_its_own_key() {
         for key in &section.keys {
             assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
             let absent = matches!(key.default, Preset::Absent | Preset::Derived(..) | Preset::Required);
-            let words = [
-                ("standard", "802.11ax"),
-                ("queue", "mac80211"),
-                ("era", "2012"),
-                ("congestion_control", "newreno"),
-                ("rate_control", "fixed"),
-                ("kind", "video"),
-            ];
-            let word = |key: &str| words.iter().find(|(of, _)| *of == key).map(|&(_, word)| word);
-            assert_eq!(key.default.value(&word).is_none(), absent);
+            let word = |_: &str| match &key.default {
+                Preset::ByWord(_, presets) => presets.first().map(|(word, _)| *word),
+                _ => None,
+            };
+            assert_eq!(key.default.value(&word).is_none(), absent, "{}", key.name);
             // The defaults, of every word, are completed without being checked: they are in the form that is read.
             for value in values(&key.default) {
                 assert_eq!(key.kind.check(value.clone()).as_ref(), Ok(value), "{}", key.name);

@@ -37,7 +37,8 @@ use lasthop_laws::own::{DividedByZero, caught};
 use lasthop_measure::OnSample;
 use lasthop_policy::Policy;
 use lasthop_scenario::{
-    Build, Direction, FlowBlock, HostSpec, KeyError, Knowledge, Problem, RunResult, Scenario, Series, TrafficKind,
+    Build, Direction, FlowBlock, HostSpec, KeyError, Knowledge, Pieces, Problem, RunResult, Scenario, Series,
+    TrafficKind, Transport,
 };
 use lasthop_units::{Span, Time};
 use std::sync::atomic::AtomicBool;
@@ -132,21 +133,25 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
             let accepted = "\"both\", \"bandwidth\", \"error-rate\"";
             return fail(format!("{here}.last_link.knowledge"), Problem::new(problem, accepted));
         }
-        let has_quic = host.flows.iter().any(|flow| matches!(flow.kind, TrafficKind::Quic { .. }));
+        let has_quic = host.flows.iter().any(|flow| flow.kind.name().transport() == Transport::Quic);
         if has_quic && !quic::fits(&host.kind) {
             // RFC 9000 §14.
             let problem = "leaves QUIC less than the 1228 bytes that its packets need at least";
             return fail(format!("{here}.tcp.mss_bytes"), Problem::new(problem, "1188 or more, beside \"quic\""));
         }
         // It would share its queue with all others, and could not keep it full.
-        let saturated_down =
-            |flow: &FlowBlock| matches!(flow.kind, TrafficKind::Saturated { .. }) && flow.direction == Direction::Down;
+        let saturated_down = |flow: &FlowBlock| saturates(&flow.kind) && flow.direction == Direction::Down;
         if let Some(flows) = host.flows.iter().position(saturated_down) {
             let problem = Problem::new("saturated traffic only goes up", "\"up\"");
             return fail(format!("{here}.flows[{flows}].direction"), problem);
         }
     }
     Ok(())
+}
+
+/// Whether it keeps its host's queue full.
+fn saturates(kind: &TrafficKind) -> bool {
+    (kind.name().transport(), kind.name().pieces()) == (Transport::Udp, Pieces::Streams)
 }
 
 /// Runs a scenario with simulated hosts. `None` if `stop` ended it early. Without `options.series` the series are

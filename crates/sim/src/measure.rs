@@ -4,7 +4,7 @@ use crate::connection::{Connection, Counts, Ends};
 use crate::quic;
 use lasthop_connection::TcpState;
 use lasthop_measure::{Counted, Seen};
-use lasthop_scenario::{LastLinkResult, TrafficKind};
+use lasthop_scenario::{LastLinkResult, TrafficKind, Transport};
 use lasthop_tcp::Endpoint;
 
 /// The sender's state, if the connection is open.
@@ -19,11 +19,11 @@ pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
 }
 
 /// The counts since the end of the warm-up. quinn does not tell its probe timeouts.
-pub(crate) fn counted(kind: TrafficKind, counts: &Counts, warm: &Counts) -> Counted {
+pub(crate) fn counted(kind: &TrafficKind, counts: &Counts, warm: &Counts) -> Counted {
     Counted {
         received: counts.received - warm.received,
         retransmits: counts.retransmits - warm.retransmits,
-        timeouts: (!matches!(kind, TrafficKind::Quic { .. })).then(|| counts.timeouts - warm.timeouts),
+        timeouts: (kind.name().transport() != Transport::Quic).then(|| counts.timeouts - warm.timeouts),
         last_link: counts.heard_reports.then(|| LastLinkResult {
             ignored_losses: counts.ignored_losses - warm.ignored_losses,
             heeded_losses: counts.heeded_losses - warm.heeded_losses,

@@ -5,14 +5,14 @@ use crate::connection::{Connection, Counts, Ends, FAR, NEAR};
 use crate::measure::{counted, seen};
 use crate::packet::{Payload, Stamp, Tag, connection_of, flow_id};
 use crate::wire::Wire;
-use crate::{Options, PolicyOf, SimError};
+use crate::{Options, PolicyOf, SimError, saturates};
 use lasthop_capture::{Capture, Side};
 use lasthop_laws::Choice;
 use lasthop_measure::{Finished, Measurement};
 use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
-use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application};
 use lasthop_units::{Bytes, Span, Time};
@@ -25,7 +25,8 @@ pub(crate) const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
 /// The active saturated flows of one host, and which one is next.
 #[derive(Clone, Debug, Default)]
 struct Turns {
-    flows: Vec<usize>,
+    /// Each with the size of its packets.
+    flows: Vec<(usize, Bytes)>,
     next: usize,
     at: Time,
     /// Packets offered at the current time.
@@ -171,11 +172,11 @@ impl<'a> Simulation<'a> {
         for host in hosts {
             let first = connections.len();
             for (number, flow) in host.flows.iter().enumerate() {
-                if host.kind.tcp.tsq.is_some() || matches!(flow.kind, TrafficKind::Quic { .. }) {
+                if host.kind.tcp.tsq.is_some() || flow.kind.name().transport() == Transport::Quic {
                     network.report_departures(flow.server);
                 }
                 let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.number));
-                let application = Application::new(flow, stream);
+                let application = Application::new(flow.kind.clone(), flow.start, flow.stop, stream);
                 let mut connection = Connection::new(flow.clone(), NodeId(host.index), application);
                 connection.reports = scenario.link_reports(host, flow).into();
                 connections.push(connection);
@@ -288,7 +289,7 @@ impl<'a> Simulation<'a> {
             video.into_iter().for_each(|video| self.measurement.on_video(number, video));
         }
         let flows = self.connections.iter().zip(&self.warm);
-        let flows = flows.map(|(flow, warm)| counted(flow.spec.kind, &flow.counts(), warm));
+        let flows = flows.map(|(flow, warm)| counted(&flow.spec.kind, &flow.counts(), warm));
         let outcome = self.measurement.into_outcome(Finished {
             build: self.options.build.clone(),
             flows: flows.collect(),
@@ -477,7 +478,7 @@ impl<'a> Simulation<'a> {
             return;
         }
         flow.datagrams_received += size - DATAGRAM_HEADERS;
-        if matches!(flow.spec.kind, TrafficKind::Ping { .. }) {
+        if flow.spec.kind.name().pieces() == Pieces::Pings {
             let from = 1 - flow.writer;
             self.send(now, connection, from, size, Stamp { is_answer: true, ..stamp });
         } else {
@@ -539,9 +540,7 @@ impl<'a> Simulation<'a> {
                 self.open(now, connection);
             }
             let flow = &mut self.connections[connection];
-            if let (Action::Send(number), TrafficKind::Ping { packet, .. } | TrafficKind::Constant { packet, .. }) =
-                (action, flow.spec.kind)
-            {
+            if let Action::Send { number, packet } = action {
                 self.measurement.on_sent(now, connection, number);
                 let from = flow.writer;
                 self.send(now, connection, from, packet, Stamp { number, sent_at: now, is_answer: false });
@@ -549,9 +548,11 @@ impl<'a> Simulation<'a> {
             }
             let writer = flow.writer;
             match (action, &mut flow.ends) {
-                (Action::Saturate, _) => self.saturated[usize::from(flow.spec.host)].flows.push(connection),
+                (Action::Saturate(packet), _) => {
+                    self.saturated[usize::from(flow.spec.host)].flows.push((connection, packet));
+                }
                 (Action::Cease, _) => {
-                    self.saturated[usize::from(flow.spec.host)].flows.retain(|flow| *flow != connection);
+                    self.saturated[usize::from(flow.spec.host)].flows.retain(|(flow, _)| *flow != connection);
                 }
                 (Action::Ask(size), Ends::Tcp(ends)) => ends[1 - writer].write(size.get()),
                 (Action::Write(size), Ends::Tcp(ends)) => ends[writer].write(size.get()),
@@ -562,7 +563,7 @@ impl<'a> Simulation<'a> {
                 (Action::Pause, Ends::Quic(ends)) => ends[writer].stop_writing(),
                 (Action::Close, Ends::Tcp(ends)) => ends[writer].close(),
                 (Action::Close, Ends::Quic(ends)) => ends[writer].close(),
-                (Action::Open | Action::Send(_) | Action::Ask(_), _) | (_, Ends::None) => {}
+                (Action::Open | Action::Send { .. } | Action::Ask(_), _) | (_, Ends::None) => {}
             }
         }
         self.actions = actions;
@@ -575,7 +576,7 @@ impl<'a> Simulation<'a> {
 
     fn open(&mut self, now: Time, connection: usize) {
         let flow = &mut self.connections[connection];
-        if let TrafficKind::Quic { law, .. } = flow.spec.kind {
+        if let Some(law) = flow.spec.kind.quic_law() {
             return self.open_quic(now, connection, law);
         }
         let host = usize::from(flow.spec.host);
@@ -609,10 +610,9 @@ impl<'a> Simulation<'a> {
         let from = NodeId(host as u16);
         let mut in_vain = 0;
         while turns.offers < MOST_OFFERS && in_vain < turns.flows.len() {
-            let connection = turns.flows[turns.next % turns.flows.len()];
+            let (connection, size) = turns.flows[turns.next % turns.flows.len()];
             turns.next = (turns.next + 1) % turns.flows.len();
             let flow = &self.connections[connection];
-            let TrafficKind::Saturated { packet: size } = flow.spec.kind else { unreachable!("it saturates") };
             let dscp = flow.spec.dscp;
             // Each access category has a queue of its own.
             if self.network.room_for(from, dscp) == 0 {
@@ -772,6 +772,6 @@ pub(crate) fn offer(
 }
 
 fn watches_its_queue(host: &HostSpec) -> bool {
-    let has_socket = |kind| matches!(kind, TrafficKind::Saturated { .. } | TrafficKind::Quic { .. });
-    host.kind.tcp.tsq.is_some() || host.flows.iter().any(|flow| has_socket(flow.kind))
+    let fills_it = |kind: &TrafficKind| saturates(kind) || kind.name().transport() == Transport::Quic;
+    host.kind.tcp.tsq.is_some() || host.flows.iter().any(|flow| fills_it(&flow.kind))
 }

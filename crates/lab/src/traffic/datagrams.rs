@@ -12,7 +12,7 @@ use crate::guest::queues::OF_LABORATORY;
 use crate::hosts::Hosts;
 use crate::namespace::Namespace;
 use crate::tun::MTU;
-use lasthop_scenario::{Direction, TrafficKind};
+use lasthop_scenario::{Direction, Pieces};
 use lasthop_units::{Bytes, Time};
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -80,7 +80,7 @@ impl Traffic<'_> {
             let [datagram, sent_ns] = [0, 8].map(|at| u64::from_be_bytes(std::array::from_fn(|byte| stamp[at + byte])));
             let (is_answer, datagram) = (datagram & ANSWER != 0, datagram & !ANSWER);
             let sent_at = Time::from_nanos(sent_ns);
-            let is_ping = matches!(plan.spec.kind, TrafficKind::Ping { .. });
+            let is_ping = plan.spec.kind.name().pieces() == Pieces::Pings;
             if !is_answer {
                 flow.received += Bytes::new(payload as u64);
             }

@@ -4,7 +4,7 @@ use crate::samples::FlowSample;
 use crate::tcp_switches::SocketOptions;
 use lasthop_connection::TcpState;
 use lasthop_measure::DeliveryMeter;
-use lasthop_scenario::{Direction, FlowSpec, TrafficKind, VideoResult};
+use lasthop_scenario::{Direction, FlowSpec, Kind as _, Transport, VideoResult};
 use lasthop_traffic::Application;
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::epoll::EpollFlags;
@@ -35,9 +35,9 @@ impl FlowPlan {
         self.ends[usize::from(self.spec.direction == Direction::Down)]
     }
 
-    /// Whether the receiver of the data asks for them.
-    pub(super) fn asks(&self) -> bool {
-        matches!(self.spec.kind, TrafficKind::Transfers { request: Some(_), .. } | TrafficKind::Video { .. })
+    /// Whether it has TCP connections; else it sends datagrams.
+    pub(super) fn is_tcp(&self) -> bool {
+        self.spec.kind.name().transport() == Transport::Tcp
     }
 
     /// Whether the receiver is woken for lumps only. What is measured message by message is read at once.
@@ -45,14 +45,9 @@ impl FlowPlan {
         self.over_aggregates && self.spec.kind.is_greedy()
     }
 
-    /// Whether the application opens the next connection where one failed.
-    pub(super) fn goes_on(&self) -> bool {
-        matches!(self.spec.kind, TrafficKind::Transfers { .. } | TrafficKind::Video { .. })
-    }
-
     /// What an end is watched for. Who may have nothing to write is told once that there is room.
     pub(super) fn interest(&self, sends: bool) -> EpollFlags {
-        match (self.asks(), sends) {
+        match (self.spec.kind.asks(), sends) {
             (true, _) => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET,
             (false, true) => EpollFlags::EPOLLOUT | EpollFlags::EPOLLET,
             (false, false) => EpollFlags::EPOLLIN,

@@ -2,7 +2,7 @@
 
 use super::{ExportError, wanted};
 use csv::Writer;
-use lasthop_scenario::{FlowResult, QueueSample, RunResult, Series};
+use lasthop_scenario::{FlowResult, Pieces, QueueSample, RunResult, Series, Transport};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,9 +58,10 @@ fn flows(flows: &[&FlowResult]) -> String {
     let row = |flow: &&FlowResult| {
         let mut row = BTreeMap::new();
         flatten("", &serde_json::to_value(flow).expect("a result is plain data"), &mut row);
-        let is_ping = flow.kind == "ping";
-        let is_udp = is_ping || flow.kind == "constant" || flow.kind == "saturated";
-        row.retain(|column, _| !(is_udp && OF_CONNECTIONS.iter().any(|of| column.starts_with(of))));
+        let is_ping = flow.pieces() == Pieces::Pings;
+        row.retain(|column, _| {
+            !(flow.transport() == Transport::Udp && OF_CONNECTIONS.iter().any(|of| column.starts_with(of)))
+        });
         row.retain(|column, _| !(is_ping && column == "goodput_mbps"));
         row
     };

@@ -16,7 +16,7 @@ use super::{ExportError, Format, Written, is_tcp, name};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lasthop_measure::mean;
-use lasthop_scenario::{Direction, FlowResult, FlowSample, RunResult, Series};
+use lasthop_scenario::{Direction, FlowResult, FlowSample, Pieces, RunResult, Series};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
@@ -108,8 +108,8 @@ pub fn flent(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Re
     let of_connections: BTreeSet<u32> = series.flows.flow.iter().copied().collect();
     let of_datagrams: BTreeSet<u32> = series.datagrams.flow.iter().copied().collect();
     let why_not = |flow: &FlowResult| {
-        let sampled = match flow.kind.as_str() {
-            "ping" | "constant" => of_datagrams.contains(&flow.id),
+        let sampled = match flow.pieces() {
+            Pieces::Pings | Pieces::Datagrams => of_datagrams.contains(&flow.id),
             _ if is_tcp(flow) => of_connections.contains(&flow.id),
             _ => return Some("has no place in it"),
         };
@@ -130,7 +130,7 @@ pub fn flent(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Re
         let of_flow = series.datagrams.rows().filter(move |sample| sample.flow == id);
         of_flow.map(|sample| Raw { t_s: sample.t_s, value: sample.took_ms, tcp: None }).collect()
     };
-    let pings = shown.iter().any(|flow| flow.kind == "ping");
+    let pings = shown.iter().any(|flow| flow.pieces() == Pieces::Pings);
     let mut streams = Vec::new();
     for flow in shown {
         let of = name(result, flow);
@@ -138,9 +138,9 @@ pub fn flent(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Re
             Direction::Up => "upload",
             Direction::Down => "download",
         };
-        match flow.kind.as_str() {
-            "ping" => streams.push(steps.of_datagrams(format!("Ping (ms)::UDP {of}"), took(flow.id))),
-            "constant" => {
+        match flow.pieces() {
+            Pieces::Pings => streams.push(steps.of_datagrams(format!("Ping (ms)::UDP {of}"), took(flow.id))),
+            Pieces::Datagrams => {
                 streams.push(steps.of_datagrams(format!("One-way delay (ms)::{of} {}", flow.direction), took(flow.id)));
             }
             _ if is_tcp(flow) => {

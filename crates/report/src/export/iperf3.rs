@@ -10,7 +10,7 @@
 //! of fewer than two datagrams. Flows that have no place are named in `extra_data`.
 
 use super::{ExportError, Format, Written, block, is_tcp, name};
-use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, FlowSample, RunResult, SERVER_PORT, Series};
+use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, FlowSample, Pieces, RunResult, SERVER_PORT, Series};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -30,9 +30,9 @@ const FORMAT: Format = Format {
 /// If none of the flows can be shown, or one of these numbers cannot.
 pub fn iperf3(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Result<Written, ExportError> {
     let is_udp = !super::wanted(result, numbers)?.into_iter().any(is_tcp);
-    let why_not = |flow: &FlowResult| match flow.kind.as_str() {
-        "constant" if is_udp && flow.datagrams.is_some() => None,
-        "constant" => Some("has no place beside TCP"),
+    let why_not = |flow: &FlowResult| match flow.pieces() {
+        Pieces::Datagrams if is_udp && flow.datagrams.is_some() => None,
+        Pieces::Datagrams => Some("has no place beside TCP"),
         _ if is_tcp(flow) => None,
         _ => Some("has no place in it"),
     };

@@ -14,7 +14,7 @@ pub use csv::{TABLES, Table, tables};
 pub use flent::{flent, gzip, is_export};
 pub use iperf3::iperf3;
 
-use lasthop_scenario::{FlowResult, RunResult};
+use lasthop_scenario::{FlowResult, RunResult, Transport};
 use serde_json::Value;
 
 /// A run in another format.
@@ -111,7 +111,7 @@ fn name(result: &RunResult, flow: &FlowResult) -> String {
 
 /// Whether a flow has TCP connections. Neither flent nor iperf3 knows QUIC.
 fn is_tcp(flow: &FlowResult) -> bool {
-    !matches!(flow.kind.as_str(), "ping" | "constant" | "saturated" | "quic")
+    flow.transport() == Transport::Tcp
 }
 
 /// The block `[[hosts]]` of a flow's host, in the scenario of the result.

@@ -9,11 +9,10 @@ pub(crate) use laws::place_header;
 pub use laws::{LawMaker, make_own_laws_with};
 pub(crate) use presets::PresetName;
 
-pub use words::{AgentMode, Direction, Era, Knowledge, QuicLaw};
+pub use words::{AgentMode, Direction, Era, Knowledge};
 
 use crate::scenario::MAX_HOST_BLOCKS;
 use crate::trace::{FASTEST_MBPS, check_rate_mbps};
-use crate::traffic::Ladder;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
     OTHERWISE, Of, Presence, Preset, Problem, Section, Takes, When, above, by_word, bytes, choice, derived, ends, flag,
@@ -27,6 +26,7 @@ use lasthop_network::{
 };
 use lasthop_policy::PolicySettings;
 use lasthop_tcp::{Recovery, RtoEstimator};
+use lasthop_traffic::TrafficKind;
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use laws::ChosenLaw;
 use toml::{Table, Value};
@@ -456,9 +456,6 @@ keys! {
     pub(crate) struct FlowKeys {
         /// Who sends the data: the host ("up") or its server ("down").
         direction: Direction = choice(Direction::WORDS), "up";
-        /// What the application sends ([kinds](#kinds)). Over TCP: "bulk", "on-off", "interactive", "transfers" and "video"; over UDP:
-        /// "ping", "constant" and "saturated"; over QUIC: "quic". Kernel hosts run all but "saturated" and "quic".
-        kind: Traffic = choice(Traffic::WORDS), "bulk";
         /// *links* The node of the server at the other end; must be given there. `#` is the number of the host within the block,
         /// from 1.
         to: Option<String> = node(), Absent;
@@ -472,48 +469,10 @@ keys! {
         /// *n, ac, ax* DSCP of its packets, both ways: it says the [access category](../models/edca.md). 46 (EF) is voice, 34 (AF41)
         /// video, 8 (CS1) background; without it 0, best effort. Hosts of "802.11b" and "802.11g" have best effort alone.
         dscp: Option<u8> = integer::<u8>(0, 63), Absent, when station_of(LATER);
-        /// *bulk* After how many KiB the connection closes; without it, never. *transfers* The size of each transfer in KiB; must
-        /// be given there. *quic* The same; without it, one connection with data without end.
-        transfer_kib: Option<Bytes> = kib(1, 1 << 30), Absent, when is("kind", ["bulk", "transfers", "quic"]);
-        /// *transfers* Sizes are lognormal with the median `transfer_kib`, as those of files in the web: this is the standard deviation
-        /// of their logarithm ([sizes](#sizes-of-transfers)). Without it, or with 0, all have one size.
-        transfer_sigma: Option<f64> = number(0.0, 3.0), Absent, when is("kind", ["transfers"]);
-        /// *on-off* Mean length of a while with something to send, in seconds; exponential.
-        on_s: Span = seconds(1e-6, 86_400.0), 1.0, when is("kind", ["on-off"]);
-        /// *on-off, transfers* Mean length of a while without, in seconds; exponential. *quic* The same between transfers.
-        off_s: Span = seconds(0.0, 86_400.0), 1.0, when is("kind", ["on-off", "transfers", "quic"]);
-        /// *transfers* The receiver asks for each transfer with this many bytes, and the sender answers; without it, the sender begins by
-        /// itself. *video* The same for each chunk; always.
-        request_bytes: Option<Bytes> =
-            bytes(1, 65_536), by_word(key!(FlowKeys, kind), [("video", 400)]), when is("kind", ["transfers", "video"]);
-        /// *interactive* Bytes that the application writes at once.
-        message_bytes: Bytes = bytes(1, 1_000_000), 100, when is("kind", ["interactive"]);
-        /// *interactive* Mean time from one message to the next in milliseconds; exponential. *ping* Time from one to the next, always
-        /// the same.
-        gap_ms: Span =
-            milliseconds(1e-3, 86_400_000.0), by_kind(usual_gap_ms), when is("kind", ["interactive", "ping"]);
-        /// *ping, constant, saturated* Size of each IP packet in bytes, its 28 bytes of headers included: at least 44, with "saturated"
-        /// 28. 2296 is what an 802.11 frame can carry.
-        packet_bytes: Bytes =
-            bytes(28, 2_296),
-            by_kind(usual_packet_bytes),
-            when is("kind", ["ping", "constant", "saturated"]);
-        /// *constant* Rate of these packets in Mb/s: 0.08 is a call, 50 packets of 200 bytes in a second.
-        rate_mbps: Option<Rate> =
-            mbps(0.001, 10_000.0), derived("0.08 with \"constant\"", usual_rate), when is("kind", ["constant"]);
-        /// *constant* Jitter of the sender in microseconds: each packet but the first leaves up to this much before its time,
-        /// at random ([why](#jitter-of-senders)).
-        jitter_us: Option<Span> =
-            microseconds(0.0, 1_000_000.0), derived("50 with \"constant\"", usual_jitter), when is("kind", ["constant"]);
-        /// *video* The bit rates that the video is there in, in kb/s, ascending: up to 16.
-        ladder_kbps: Option<Ladder> = ladder(), derived("with \"video\" ten, [below](#the-player-of-a-video)", usual_ladder), when is("kind", ["video"]);
-        /// *video* Length of a chunk in seconds.
-        chunk_s: Option<Span> = seconds(0.1, 60.0), by_word(key!(FlowKeys, kind), [("video", 4.0)]), when is("kind", ["video"]);
-        /// *video* How many seconds the player has in its buffer at most; at least three chunks.
-        buffer_s: Option<Span> = seconds(0.2, 3_600.0), by_word(key!(FlowKeys, kind), [("video", 30.0)]), when is("kind", ["video"]);
-        /// *quic* The congestion control of the connection's sender: quinn's CUBIC or its NewReno.
-        congestion_control: Option<QuicLaw> =
-            choice(QuicLaw::WORDS), derived("\"cubic\" with \"quic\"", usual_quic_law), when is("kind", ["quic"]);
+        with {
+            /// What the application sends.
+            traffic: TrafficKind;
+        }
     }
 }
 
@@ -537,19 +496,6 @@ words! {
         Off = "off",
         Limit = "limit",
         Rate = "rate",
-    }
-
-    /// What an application sends; its numbers are keys of their own.
-    pub(crate) enum Traffic {
-        Bulk = "bulk",
-        OnOff = "on-off",
-        Interactive = "interactive",
-        Transfers = "transfers",
-        Ping = "ping",
-        Constant = "constant",
-        Video = "video",
-        Saturated = "saturated",
-        Quic = "quic",
     }
 }
 
@@ -643,56 +589,6 @@ fn is_at_2_4_ghz(access: &Table) -> bool {
 fn retry_limit() -> Preset {
     let usual = |(word, control): &(&'static str, RateControl)| (*word, i64::from(control.usual_retry_limit()).into());
     Preset::ByWord(key!(AccessKeys, rate_control), RateControl::WORDS.iter().map(usual).collect())
-}
-
-/// A default for each kind of traffic.
-fn by_kind<T: Into<Preset>>(usual: fn(Traffic) -> T) -> Preset {
-    Preset::ByWord(
-        key!(FlowKeys, kind),
-        Traffic::WORDS.iter().map(|(word, kind)| (*word, usual(*kind).into())).collect(),
-    )
-}
-
-/// The time between two messages; of pings as flent's.
-fn usual_gap_ms(kind: Traffic) -> f64 {
-    if kind == Traffic::Ping { 200.0 } else { 1_000.0 }
-}
-
-/// As of ping(8), and as of G.711 over RTP in 20 ms.
-fn usual_packet_bytes(kind: Traffic) -> i64 {
-    match kind {
-        Traffic::Ping => 84,
-        Traffic::Constant => 200,
-        _ => 1_500,
-    }
-}
-
-/// A call: 50 packets of 200 bytes in a second.
-fn usual_rate(flows: &Table) -> Option<Value> {
-    (word(flows, key!(FlowKeys, kind)) == Some("constant")).then_some(Value::Float(0.08))
-}
-
-/// The timer slack of Linux, prctl(2) PR_SET_TIMERSLACK: so much later than asked for may a sleep end.
-fn usual_jitter(flows: &Table) -> Option<Value> {
-    (word(flows, key!(FlowKeys, kind)) == Some("constant")).then_some(Value::Float(50.0))
-}
-
-/// quinn's own default.
-fn usual_quic_law(flows: &Table) -> Option<Value> {
-    (word(flows, key!(FlowKeys, kind)) == Some("quic")).then(|| QuicLaw::Cubic.as_str().into())
-}
-
-/// The bit rates of a video.
-fn usual_ladder(flows: &Table) -> Option<Value> {
-    let rates = || Ladder::USUAL_KBPS.map(|kbps| Value::Integer(kbps.into())).to_vec();
-    (word(flows, key!(FlowKeys, kind)) == Some("video")).then(|| Value::Array(rates()))
-}
-
-fn ladder() -> Takes<Ladder> {
-    integers::<u32>(1, 1_000_000).and_then(|rates| {
-        Ladder::new(&rates)
-            .ok_or_else(|| Problem::new(format!("{rates:?} is no ladder"), "1 to 16 bit rates in kb/s, ascending"))
-    })
 }
 
 /// The limit that goes with the discipline of the queue.

@@ -31,14 +31,6 @@ words! {
         Down = "down",
     }
 
-    /// A congestion control of QUIC connections: those of quinn that draw no random numbers.
-    pub enum QuicLaw {
-        /// RFC 9438.
-        Cubic = "cubic",
-        /// RFC 9002, appendix B.
-        NewReno = "newreno",
-    }
-
     /// A host's knowledge of its own link.
     pub enum Knowledge {
         /// Bandwidth and error rate.

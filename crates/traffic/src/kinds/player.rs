@@ -22,8 +22,9 @@
 //! Reference: huang14 = T.-Y. Huang and others, *A Buffer-Based Approach to Rate Adaptation: Evidence from a Large Video
 //! Streaming Service*, SIGCOMM 2014.
 
-use lasthop_scenario::{Ladder, VideoResult};
+use super::Ladder;
 use lasthop_units::{Bytes, Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// \[huang14\]: a reservoir of 90 s in a buffer of 240 s.
 const RESERVOIR: f64 = 0.375;
@@ -31,7 +32,7 @@ const RESERVOIR: f64 = 0.375;
 const UPPER: f64 = 0.9;
 
 /// A player.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Player {
     ladder: Ladder,
     chunk: Span,
@@ -145,6 +146,24 @@ impl Player {
             startup_s: self.chunks.first().map(|(at, _)| at.saturating_since(self.started).as_secs_f64()),
         }
     }
+}
+
+/// What the viewer of a video saw after the warm-up; of several videos, all viewers together. The field names are keys
+/// of `result.json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VideoResult {
+    /// Chunks completely received.
+    pub chunks: u64,
+    /// Their mean bit rate; `None` without any.
+    pub mean_bit_rate_mbps: Option<f64>,
+    /// How often a chunk had another bit rate than the one before.
+    pub switches: u64,
+    /// How often the player had nothing to play, from the start of the flow on.
+    pub stalls: u64,
+    /// For how long in all.
+    pub stalled_s: f64,
+    /// From the start of the flow to the first chunk, even in the warm-up; of several the mean; `None` without any.
+    pub startup_s: Option<f64>,
 }
 
 #[cfg(test)]
