@@ -15,7 +15,7 @@ use crate::tcp::host_tcp::{HostTcp, Left, Loaded, Loader, SocketSample, StateCha
 use crate::tcp::room::make_room;
 use crate::tcp::ungoverned;
 use crate::tell::log_limit::LogLimit;
-use crate::tell::metrics::Metrics;
+use crate::tell::metrics::{self, Metrics};
 use crate::tell::recorder::Recorder;
 use crate::tell::socket::{self, Socket};
 use lasthop_lastlink::FlowSight;
@@ -321,7 +321,7 @@ impl<'a> Agent<'a> {
         self.see(&sockets, asleep, &left_out, &turn, &peers);
         self.log_escapes(now);
         if let Some(metrics) = &mut self.metrics {
-            metrics.on_flows(sockets.iter().zip(turn.flows.iter().map(|flow| flow.seen.busy)), asleep);
+            metrics.on_tick(&metrics::Tick { sockets: &sockets, flows: &turn.flows, asleep });
         }
         self.show_metrics(now);
         let is_watched = self.socket.as_mut().is_some_and(Socket::is_read);

@@ -1,75 +1,89 @@
 //! What an agent tells a monitoring system: [`list`] has every metric.
 //!
+//! A metric of a number in [`Status`] or [`Totals`] is a line there. One with a number of its own is a file, its `mod`, and a line of
+//! [`own`] (docs/guide/new-parts.md).
+//!
 //! ```text
 //!  agent's loop ──each tick: Sample──> Shown <──when asked── thread "lasthop-metrics" ──> GET /metrics, *.prom
 //! ```
 //!
-//! The loop replaces one pointer and observes one histogram; the thread makes the text ([`crate::tell::exposition`]). Units
+//! The loop replaces one pointer; the thread makes the text ([`crate::tell::exposition`]). Units
 //! are seconds, bytes and, where windows are meant, segments. No label names a connection, a peer or an access point,
 //! so an agent has the same few series for as long as it runs. A gauge of what is not known has no value.
+
+mod carried;
+mod rtt_excess;
+#[cfg(test)]
+#[path = "../../../tests/examples/unsent.rs"]
+mod unsent;
+mod writer;
+
+pub(crate) use writer::Number;
 
 use crate::clock;
 use crate::config::Config;
 use crate::tcp::host_tcp::SocketSample;
-use crate::tcp::kernel_tcp::ASLEEP;
 use crate::tcp::ungoverned;
 use crate::tell::exposition::Exposition;
+use carried::Carried;
+use lasthop_policy::governor::FlowTurn;
 use lasthop_status::record::{Beacons, Totals};
 use lasthop_status::{Gain, Status};
 use lasthop_units::Span;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, prometheus_text, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
-use std::collections::HashMap;
+use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
+use prometheus_client::registry::Registry;
+use rtt_excess::RttExcess;
 use std::fmt;
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(test)]
+use unsent::Unsent;
+use writer::Writer;
 
 /// What every name begins with.
 const PREFIX: &str = "lasthop";
-/// How many sleepers that have closed are remembered at most, besides twice those that are there.
-const MORE_SLEEPERS: u64 = 1000;
 
-/// Upper ends of the histogram's buckets, in s: the excess is some 10 ms where control works and seconds where it is
-/// needed.
-const EXCESS_BUCKETS: [f64; 12] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
+/// The metrics that keep their own numbers, in the order of the page.
+fn own() -> Vec<Box<dyn Metric>> {
+    Vec::from([
+        Box::<RttExcess>::default() as Box<dyn Metric>,
+        Box::<Carried>::default(),
+        #[cfg(test)]
+        Box::<Unsent>::default(),
+    ])
+}
 
-/// A connection when it was told last.
+/// What a metric of its own does.
+pub(crate) trait Metric: fmt::Debug + Send {
+    /// The agent has seen its connections and has decided.
+    fn on_tick(&mut self, tick: &Tick<'_>);
+
+    /// Its present numbers.
+    fn numbers(&self) -> Vec<Number>;
+}
+
+/// What an agent has seen and decided at a tick.
 #[derive(Debug)]
-struct Counted {
-    /// Bytes acknowledged, bytes received and segments retransmitted.
-    carried: [u64; 3],
-    tick: u64,
-    /// It was idle for half the time after which it sleeps: ticks may be some seconds apart.
-    dozes: bool,
+pub(crate) struct Tick<'a> {
+    /// The connections.
+    pub(crate) sockets: &'a [SocketSample],
+    /// What the policy sees of each and decides, in their order.
+    pub(crate) flows: &'a [FlowTurn],
+    /// How many more there are, which are idle.
+    pub(crate) asleep: u64,
 }
 
 /// The loop's end. Dropping it ends the thread and removes the file.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     shown: Arc<Shown>,
-    /// By cookie.
-    counted: HashMap<u64, Counted>,
-    /// Counts the calls of [`Metrics::on_flows`].
-    tick: u64,
-    counts: Counts,
+    own: Vec<Box<dyn Metric>>,
+    failed_ticks: u64,
     started_s: f64,
     _exposition: Exposition,
-}
-
-/// What nobody else counts.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    failed_ticks: u64,
-    /// As `Metrics::counted`, over all connections.
-    traffic: [u64; 3],
 }
 
 /// An agent's state at a tick.
@@ -77,7 +91,8 @@ struct Counts {
 struct Sample {
     status: Status,
     totals: Totals,
-    counts: Counts,
+    failed_ticks: u64,
+    own: Vec<Number>,
     /// Of the agent, and of this sample. Unix times in s.
     started_s: f64,
     taken_s: f64,
@@ -86,53 +101,36 @@ struct Sample {
 /// What the thread reads.
 pub(crate) struct Shown {
     sample: Mutex<Arc<Sample>>,
-    excess: Histogram,
 }
 
 impl Metrics {
     /// Begins to tell, as configured; `None`: nothing is. What cannot be had is a warning.
     pub(crate) fn start(config: &Config, status: Status) -> Option<Self> {
         let started_s = wall_s();
-        let counts = Counts::default();
-        let first = Sample { status, totals: Totals::default(), counts, started_s, taken_s: started_s };
-        let sample = Mutex::new(Arc::new(first));
-        let shown = Arc::new(Shown { sample, excess: Histogram::new(EXCESS_BUCKETS) });
+        let own = own();
+        let numbers = numbers(&own);
+        let totals = Totals::default();
+        let first = Sample { status, totals, failed_ticks: 0, own: numbers, started_s, taken_s: started_s };
+        let shown = Arc::new(Shown { sample: Mutex::new(Arc::new(first)) });
         let exposition = Exposition::start(&config.metrics, config.lock, Arc::clone(&shown))?;
-        Some(Self { shown, counted: HashMap::new(), tick: 0, counts, started_s, _exposition: exposition })
+        Some(Self { shown, own, failed_ticks: 0, started_s, _exposition: exposition })
     }
 
     /// A tick at which nothing was renewed.
     pub(crate) fn on_failed(&mut self) {
-        self.counts.failed_ticks += 1;
+        self.failed_ticks += 1;
     }
 
-    /// Counts what these connections carried since the last tick. Those that it has not met begin to count now.
-    /// Of each the bool says whether it is sending. `asleep`: how many more there are, which are idle.
-    pub(crate) fn on_flows<'f>(&mut self, flows: impl Iterator<Item = (&'f SocketSample, bool)>, asleep: u64) {
-        self.tick += 1;
-        let mut awake = 0;
-        for (flow, busy) in flows {
-            awake += 1;
-            let now = [flow.tcp.acked.get(), flow.tcp.received.get(), flow.tcp.retransmits];
-            let new = Counted { carried: now, tick: self.tick, dozes: flow.idle >= ASLEEP / 2 };
-            let before = self.counted.insert(flow.cookie, new).map_or(now, |counted| counted.carried);
-            for ((count, now), before) in self.counts.traffic.iter_mut().zip(now).zip(before) {
-                *count += now.saturating_sub(before);
-            }
-            if let (true, Some(rtt), Some(least)) = (busy, flow.tcp.srtt, flow.tcp.min_rtt) {
-                self.shown.excess.observe(rtt.saturating_sub(least).as_secs_f64());
-            }
-        }
-        // What is not told has closed, or sleeps if it was idle before. Of sleepers that close nothing is told either.
-        let too_many = self.counted.len() as u64 > awake + 2 * asleep + MORE_SLEEPERS;
-        let tick = self.tick;
-        self.counted.retain(|_, counted| counted.tick == tick || counted.dozes && !too_many);
+    /// A tick at which the agent has decided.
+    pub(crate) fn on_tick(&mut self, tick: &Tick<'_>) {
+        self.own.iter_mut().for_each(|metric| metric.on_tick(tick));
     }
 
     /// Shows the agent's state from now on.
     pub(crate) fn show(&self, status: Status, totals: Totals) {
-        let Self { counts, started_s, .. } = *self;
-        let sample = Arc::new(Sample { status, totals, counts, started_s, taken_s: wall_s() });
+        let Self { failed_ticks, started_s, .. } = *self;
+        let own = numbers(&self.own);
+        let sample = Arc::new(Sample { status, totals, failed_ticks, own, started_s, taken_s: wall_s() });
         *self.shown.sample.lock().unwrap_or_else(PoisonError::into_inner) = sample;
     }
 }
@@ -176,7 +174,7 @@ impl Page {
 
 impl Collector for Shown {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        list(&self.sample(), &self.excess, &mut Writer(encoder))
+        list(&self.sample(), &mut Writer(encoder))
     }
 }
 
@@ -186,10 +184,13 @@ impl fmt::Debug for Shown {
     }
 }
 
+fn numbers(own: &[Box<dyn Metric>]) -> Vec<Number> {
+    own.iter().flat_map(|metric| metric.numbers()).collect()
+}
+
 /// Every metric: its name without unit and suffix, what it is, its unit and its value.
-fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result {
-    let Sample { status, totals, counts, started_s, taken_s } = sample;
-    let [acked, received, retransmitted] = counts.traffic;
+fn list(sample: &Sample, to: &mut Writer<'_>) -> fmt::Result {
+    let Sample { status, totals, failed_ticks, own, started_s, taken_s } = sample;
     let Beacons { sent, unsent, heard, rejected } = totals.beacons;
     let program = status.program.as_ref().map(|program| program.totals);
     let of = |index: usize| status.window_segments.map(|limits| f64::from(limits[index]));
@@ -316,25 +317,11 @@ fn list(sample: &Sample, excess: &Histogram, to: &mut Writer<'_>) -> fmt::Result
     to.gauge("largest_window_limit", "Largest upper limit of a window; no value: there is none", "segments", of(1))?;
     to.gauge("least_pacing_limit", "Least limit of a pacing rate; no value: there is none", PER_SECOND, pacing(0))?;
     to.gauge("largest_pacing_limit", "Largest limit of a pacing rate; no value: there is none", PER_SECOND, pacing(1))?;
-    to.histogram(
-        "rtt_excess",
-        "Smoothed round trip above the connection's lowest, of each sending connection at each tick",
-        "seconds",
-        excess,
-    )?;
-
-    to.counter(
-        "acked",
-        "Payload that others acknowledged, counted from the first to the last tick of a connection",
-        "bytes",
-        acked,
-    )?;
-    to.counter("received", "Payload received, counted likewise", "bytes", received)?;
-    to.counter("retransmitted_segments", "Segments retransmitted, counted likewise", "", retransmitted)?;
+    own.iter().try_for_each(|number| to.number(number))?;
 
     to.counter("ticks", "Looks at the connections, one each 0.5 s unless configured otherwise", "", totals.ticks)?;
     to.counter("late_ticks", "Ticks that began more than half a tick late", "", totals.late_ticks)?;
-    to.counter("failed_ticks", "Ticks at which an error kept bounds from being renewed", "", counts.failed_ticks)?;
+    to.counter("failed_ticks", "Ticks at which an error kept bounds from being renewed", "", *failed_ticks)?;
     to.counter("bound_changes", "Limits set, changed or removed", "", totals.bounds_changed)?;
     to.counter(
         "enabled_connections",
@@ -389,88 +376,6 @@ fn bytes_per_second(mbps: f64) -> f64 {
     mbps * 1e6 / 8.0
 }
 
-/// Numbers of gauges and counters; `None`: no value. f64 is exact up to 2^53, which 9 PB of payload exceed.
-struct Value(Option<f64>);
-
-macro_rules! value_from {
-    ($($number:ty => $convert:expr),*) => {
-        $(
-            impl From<$number> for Value {
-                fn from(number: $number) -> Self {
-                    Self(Some($convert(number)))
-                }
-            }
-        )*
-    };
-}
-value_from!(bool => f64::from, u32 => f64::from, u64 => |number| number as f64, f64 => |number| number);
-
-impl<T> From<Option<T>> for Value
-where
-    Self: From<T>,
-{
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self(None), Self::from)
-    }
-}
-
-/// Writes metrics. An empty unit is none.
-struct Writer<'e>(DescriptorEncoder<'e>);
-
-impl Writer<'_> {
-    fn info(&mut self, name: &str, help: &str, labels: &[(&'static str, &str)]) -> fmt::Result {
-        let labels: Vec<_> = labels.iter().map(|(label, value)| (*label, (*value).to_owned())).collect();
-        let info = Info::new(labels);
-        info.encode(self.0.encode_descriptor(name, help, None, MetricType::Info)?)
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, unit: &str, value: impl Into<Value>) -> fmt::Result {
-        let (Value(value), unit) = (value.into(), named(unit));
-        let encoder = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
-        value.map_or(Ok(()), |value| ConstGauge::new(value).encode(encoder))
-    }
-
-    fn gauges<'w>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: impl IntoIterator<Item = (&'w str, u32)>,
-    ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        values
-            .into_iter()
-            .try_for_each(|(word, value)| ConstGauge::new(value).encode(encoder.encode_family(&[(label, word)])?))
-    }
-
-    fn counter(&mut self, name: &str, help: &str, unit: &str, value: impl Into<Value>) -> fmt::Result {
-        let (Value(value), unit) = (value.into(), named(unit));
-        let encoder = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
-        value.map_or(Ok(()), |value| ConstCounter::new(value).encode(encoder))
-    }
-
-    fn counters<'v>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: impl IntoIterator<Item = (&'v str, u64)>,
-    ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        values
-            .into_iter()
-            .try_for_each(|(word, value)| ConstCounter::new(value).encode(encoder.encode_family(&[(label, word)])?))
-    }
-
-    fn histogram(&mut self, name: &str, help: &str, unit: &str, histogram: &Histogram) -> fmt::Result {
-        histogram.encode(self.0.encode_descriptor(name, help, named(unit).as_ref(), MetricType::Histogram)?)
-    }
-}
-
-fn named(unit: &str) -> Option<Unit> {
-    (!unit.is_empty()).then(|| Unit::Other(unit.to_owned()))
-}
-
 fn wall_s() -> f64 {
     Span::from_nanos(clock::wall_ns()).as_secs_f64()
 }
@@ -485,4 +390,69 @@ fn resident_bytes() -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?;
     Some(1024.0 * kib.parse::<f64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_connection::TcpState;
+    use lasthop_units::Bytes;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    fn socket(cookie: u64, unsent: u64) -> SocketSample {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        SocketSample {
+            cookie,
+            tcp: TcpState { unsent: Bytes::new(unsent), ..TcpState::default() },
+            local: address,
+            remote: address,
+            interface_index: 1,
+            congestion_control: "lasthop".into(),
+            controlled: true,
+            left: None,
+            retransmitted: Bytes::ZERO,
+            delivery_rate: None,
+            received_segments: 0,
+            out_of_order_segments: 0,
+            idle: Span::ZERO,
+            bound: None,
+            bound_until: None,
+            rule: None,
+        }
+    }
+
+    #[test]
+    fn the_example_is_on_the_page_with_what_all_connections_have_unsent() {
+        let mut own = own();
+        let ready = lasthop_status::record::Ready {
+            t_ns: 0,
+            unix_ms: None,
+            interface: "wlan0".to_owned(),
+            congestion_control: None,
+            mode: lasthop_status::Mode::Control,
+            policy: lasthop_policy::PolicyName::Lasthop,
+            group: None,
+            version: String::new(),
+        };
+        let mut page = |sockets: &[SocketSample]| {
+            let tick = Tick { sockets, flows: &[], asleep: 0 };
+            own.iter_mut().for_each(|metric| metric.on_tick(&tick));
+            let (status, totals) = (Status::of(&ready), Totals::default());
+            let sample = Sample { status, totals, failed_ticks: 0, own: numbers(&own), started_s: 0.0, taken_s: 0.0 };
+            Page::new(Arc::new(Shown { sample: Mutex::new(Arc::new(sample)) })).openmetrics()
+        };
+        let full = page(&[socket(1, 1000), socket(2, 500)]);
+        assert!(
+            full.contains("# TYPE lasthop_unsent_bytes gauge\n") && full.contains("\nlasthop_unsent_bytes 1500"),
+            "{full}"
+        );
+        assert!(page(&[]).contains("\nlasthop_unsent_bytes 0"));
+    }
+
+    #[test]
+    fn the_page_about_new_parts_has_the_example_as_it_is_compiled() {
+        let page = include_str!("../../../../../docs/guide/new-parts.md");
+        let example = include_str!("../../../tests/examples/unsent.rs");
+        assert!(page.contains(example), "crates/agent/tests/examples/unsent.rs");
+    }
 }
