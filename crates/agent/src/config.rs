@@ -558,6 +558,11 @@ mod tests {
                 "[policy]\nenable_ratio = \"six\"",
                 "agent.toml:2: policy.enable_ratio: \"six\" is text; accepted: a number from 1 to ",
             ),
+            // Only studies leave out a part of a law.
+            (
+                "[policy]\nleave_out = \"edge\"",
+                "agent.toml:2: policy.leave_out: unknown key; accepted: policy, bound_segments, ",
+            ),
             (
                 "[last_link]\nvalidity_s = 3.5",
                 "agent.toml:2: last_link.validity_s: 3.5 is a number with a fraction; accepted: a whole number from 8 to 32768",

@@ -59,6 +59,7 @@ use lasthop_laws::LawName;
 use lasthop_measure::OnSample;
 use lasthop_network::random::Streams;
 use lasthop_network::{Network, Topology};
+use lasthop_policy::Parts;
 use lasthop_scenario::{Build, Era, FlowSpec, HostSpec, Kind as _, RunResult, Scenario, Series, Transport};
 use lasthop_traffic::Application;
 use lasthop_units::{Span, Time};
@@ -384,6 +385,10 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             );
             return Some((format!("hosts[{block}].tcp.delayed_ack_segments"), what));
         }
+        if host.kind.parts != Parts::ALL {
+            let what = "agents without a part of their law (accepted: no leave_out)";
+            return Some((format!("hosts[{block}].leave_out"), what.to_owned()));
+        }
         let least_s = lasthop_agent::LastLinkConfig::LEAST_VALIDITY_S;
         if host.kind.last_link.is_some_and(|link| link.validity < Span::from_secs(least_s.into())) {
             let value = &written["hosts"][block]["last_link"]["validity_s"];
@@ -588,6 +593,8 @@ mod tests {
         let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{joined}");
         let scenario = Scenario::from_toml("x.toml", &aggregates, &[]).expect("a scenario");
         assert_eq!(simulated_only(&scenario), None);
+        let part = "[[hosts]]\npolicy = \"lasthop\"\nleave_out = \"edge\"\n";
+        assert_refused(part, "hosts[0].leave_out: kernel hosts cannot run agents without a part of their law");
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
         assert_refused(switch, "hosts[1].tcp.undo: kernel hosts cannot run a stack with undo = false");
     }

@@ -1,7 +1,7 @@
 //! The numbers that a policy may be given, and what is accepted.
 
 use super::latch::Rise;
-use super::{Policy, PolicyName, Row, Start, WindowTable};
+use super::{Lasthop, Parts, Policy, PolicyName, Row, Start, WindowTable};
 use lasthop_keys::Preset::Absent;
 use lasthop_keys::{
     DocumentError, Keys as _, Of, Part, Section, When, choice, derived, flag, integer, integers, key, keys, line,
@@ -35,36 +35,6 @@ words! {
         WhileReported = "while-reported",
         /// Until the connection ends: shimada gives no end of the control.
         Connection = "connection",
-    }
-
-    /// A part of the law `lasthop`, for ablations: docs/models/policy-lasthop.md.
-    pub enum Ablation {
-        /// The windows of uploads may go, and wait below TCP, at once.
-        AtOnce = "at-once",
-        /// An upload with its send buffer in the network is bulk.
-        SendBuffer = "send-buffer",
-        /// Control waits until the total no longer grows.
-        Growth = "growth",
-        /// Control begins where most hosts propose it: a host that proposes nothing counts against it.
-        Majority = "majority",
-        /// A tick without congestion counts back, and does not start the count anew.
-        Lull = "lull",
-        /// The queue aimed at has a part in proportion to the path.
-        Path = "path",
-        /// Where all get too little for aggregates the queue aimed at is half as long.
-        ShortTurns = "short-turns",
-        /// No rate is below half of an equal share.
-        LeastShare = "least-share",
-        /// A step that loses much ends at once.
-        EarlyEnd = "early-end",
-        /// A bad step goes back one step, and not to no bounds at once.
-        StepBack = "step-back",
-        /// The wait after a bad step doubles.
-        Patience = "patience",
-        /// Where the medium collapses, rates stay below where it did.
-        Edge = "edge",
-        /// Connections get back their windows when bounds end.
-        GiveBack = "give-back",
     }
 
     /// Which RTT the formula takes.
@@ -148,8 +118,6 @@ keys! {
         /// *keceli* Segments that one acknowledgement is for.
         // RFC 5681 §4.2.
         segments_per_ack: u32 = integer(1, 64), 2;
-        /// *lasthop* A part of the law that is left out, to see [what it is worth](../models/policy-lasthop.md).
-        leave_out: Option<Ablation> = choice(Ablation::WORDS), Absent;
         /// *external* The [program](external-policy.md) that decides, with its arguments, such as `["python3", "mine.py"]`; must be
         /// given there. It is started in the working directory, once for each host.
         command: Option<Vec<String>> = texts(), Absent;
@@ -178,7 +146,6 @@ fn conditions(section: &mut Section) {
             key!(PolicySettings, bound_segments),
             key!(PolicySettings, bound_pacing_mbps),
             key!(PolicySettings, bound_receive_segments),
-            key!(PolicySettings, leave_out),
             key!(PolicySettings, command),
             key!(PolicySettings, command_deadline_ms),
             key!(PolicySettings, command_user),
@@ -306,6 +273,15 @@ impl PolicySettings {
             panic!("a policy is built from valid settings only: {error}");
         }
         self.policy.build(self)
+    }
+
+    /// The same; `lasthop` with these parts of its law only.
+    ///
+    /// # Panics
+    /// As [`Self::build`].
+    pub fn build_with(&self, parts: Parts) -> Box<dyn Policy + Send> {
+        let whole = self.build();
+        if self.policy == PolicyName::Lasthop { Box::new(Lasthop::new(self).with(parts)) } else { whole }
     }
 }
 

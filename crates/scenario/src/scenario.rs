@@ -16,7 +16,7 @@ use lasthop_keys::{
 use lasthop_laws::{Choice, LawName, LinkReport};
 use lasthop_network::random::{Streams, numbers};
 use lasthop_network::{HostConfig, NodeId};
-use lasthop_policy::PolicySettings;
+use lasthop_policy::{Parts, PolicySettings};
 use lasthop_units::{Span, Time};
 use std::sync::Arc;
 use toml::Table;
@@ -94,6 +94,8 @@ pub struct HostKind {
     pub agent: AgentMode,
     /// Its agent's policy; valid.
     pub policy: PolicySettings,
+    /// The parts of that policy's law: all, but in simulated studies of one.
+    pub parts: Parts,
 }
 
 /// One host of the run.
@@ -413,6 +415,7 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             last_link: host.last_link.as_ref().and_then(LastLink::of),
             agent: host.agent,
             policy: host.policy.clone(),
+            parts: host.leave_out.map_or(Parts::ALL, Parts::without),
         };
         hosts.push(HostBlock { name: host.name.clone(), count, kind, flows });
     }

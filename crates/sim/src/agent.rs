@@ -66,7 +66,7 @@ impl Agent {
         let given = if mode == AgentMode::Observe { Ok(None) } else { policies(host) };
         let given = given.map_err(|problem| SimError::PolicyStart { host: host.index, problem })?;
         let name = if given.is_some() { PolicyName::External } else { settings.policy };
-        let own = || if mode == AgentMode::Observe { Box::new(Nothing) } else { settings.build() };
+        let own = || if mode == AgentMode::Observe { Box::new(Nothing) } else { settings.build_with(host.kind.parts) };
         let policy = given.unwrap_or_else(own);
         let mut stream = streams.stream(&format!("agent/host-{}", host.number));
         let mut phase = |interval: Span| Time::from_nanos(stream.random_range(0..interval.as_nanos()));

@@ -11,8 +11,9 @@
 
 use super::group::{BELIEVED, Group, median};
 use super::own::{Host, RECENT, kept, mean};
+use super::parts::{LawPart, Parts};
 use super::told::Proposal;
-use crate::{Ablation, Harm, TICK};
+use crate::{Harm, TICK};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// The least queue aimed at: one part for the access point, one for each host's turn on the air, and one in proportion
@@ -58,41 +59,54 @@ pub(super) const LEAST_SEGMENTS: u32 = 2;
 /// The law, from tick to tick.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Law {
-    /// For ablations.
-    leave_out: Option<Ablation>,
+    pub(super) parts: Parts,
     pub(super) state: State,
-    /// Without bounds the queue has been congested for so long.
-    pub(super) congested: Span,
     /// What this host proposes; `None`: it follows.
     pub(super) proposal: Option<Proposal>,
     /// Why the latest step was bad, until one is good or bounds may begin again.
     pub(super) harm: Option<Harm>,
-    /// Payload that each host may send and receive; zero without bounds.
-    pub(super) rate: Rate,
-    /// What all hosts together got without bounds.
-    pub(super) free: Rate,
-    /// What all got under bounds: in the latest step, and the most with a short queue.
-    latest: Rate,
-    best: Rate,
-    /// All hosts are to get no more than this, for then the medium collapses; zero: it has not.
-    edge: Rate,
     /// No queue is made shorter before this; the next such wait.
     pub(super) waits_until: Time,
     patience: Span,
     /// Without bulk connections for so long.
     idle: Span,
-    /// Whether the queue is as long as a congested one, be it for slow start.
-    pub(super) sees_queue: bool,
 }
 
 /// Whether windows are bounded.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum State {
     /// No.
-    #[default]
-    Free,
+    Free(Free),
     /// Yes.
-    Bound { since: Time, by_peers: bool, step: Step },
+    Bound(Bounds),
+}
+
+/// What is seen without bounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Free {
+    /// What all hosts together get.
+    total: Rate,
+    /// The queue has been congested for so long.
+    pub(super) congested: Span,
+    /// Whether the queue is as long as a congested one, be it for slow start.
+    sees_queue: bool,
+}
+
+/// The bounds that hold, and what they have shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) since: Time,
+    pub(super) by_peers: bool,
+    pub(super) step: Step,
+    /// Payload that each host may send and receive.
+    pub(super) rate: Rate,
+    /// What all hosts together got without bounds.
+    free: Rate,
+    /// What all got under bounds: in the latest step, and the most with a short queue.
+    latest: Rate,
+    best: Rate,
+    /// All hosts are to get no more than this, for then the medium collapses; zero: it has not.
+    edge: Rate,
 }
 
 /// The same aim for some seconds, to see what it does.
@@ -113,18 +127,48 @@ pub(super) struct Step {
     loses: Span,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self::Free(Free::default())
+    }
+}
+
+impl Free {
+    /// Whether a queue stands, or has stood of late.
+    pub(super) fn has_queue(&self) -> bool {
+        self.sees_queue || !self.congested.is_zero()
+    }
+}
+
 impl Law {
-    pub(super) fn new(leave_out: Option<Ablation>) -> Self {
-        Self { leave_out, ..Self::default() }
+    pub(super) fn new(parts: Parts) -> Self {
+        Self { parts, ..Self::default() }
     }
 
-    pub(super) fn on_tick(&mut self, host: &Host, group: &Group) {
+    /// Payload that each host may send and receive; zero without bounds.
+    pub(super) fn rate(&self) -> Rate {
+        match self.state {
+            State::Free(_) => Rate::ZERO,
+            State::Bound(bounds) => bounds.rate,
+        }
+    }
+
+    /// What all hosts together got without bounds.
+    pub(super) fn free(&self) -> Rate {
+        match self.state {
+            State::Free(free) => free.total,
+            State::Bound(bounds) => bounds.free,
+        }
+    }
+
+    /// What was seen without bounds; `None`: they held until now.
+    pub(super) fn on_tick(&mut self, host: &Host, group: &Group) -> Option<Free> {
         self.idle = if host.bulk > 0 { Span::ZERO } else { self.idle + host.elapsed };
         if self.idle > STEP_FOR {
             self.proposal = None;
         }
         // Where nothing is bounded, a host that proposes nothing wants it so.
-        let is_free = matches!(self.state, State::Free) && self.has(Ablation::Majority);
+        let is_free = matches!(self.state, State::Free(_)) && self.parts.has(LawPart::Majority);
         let silent = is_free.then_some(Proposal::Free);
         let of_peers = group.proposals.iter().filter_map(|proposal| proposal.or(silent));
         let aim = match median(of_peers.chain(self.proposal).collect()) {
@@ -132,86 +176,92 @@ impl Law {
             Some(Proposal::Free) | None => None,
         };
         match (self.state, aim) {
-            (State::Free, _) => self.look(host, group, aim),
-            (State::Bound { .. }, _) if self.idle > STEP_FOR => self.release(),
-            (State::Bound { .. }, None) => {
+            (State::Free(before), aim) => {
+                let free = self.look(host, group, before);
+                self.state = match aim.filter(|_| host.bulk > 0) {
+                    Some(aim) => State::Bound(self.begin(host, group, aim, free)),
+                    None => State::Free(free),
+                };
+                return Some(free);
+            }
+            (State::Bound(_), _) if self.idle > STEP_FOR => self.state = State::default(),
+            (State::Bound(_), None) => {
                 // The others wait half as long as the host that has found a step bad.
                 self.waits_until = self.waits_until.max(host.now.saturating_add(self.patience.max(PATIENCE) / 2));
                 self.proposal = Some(Proposal::Free);
                 self.harm = self.harm.or(Some(Harm::Peers));
-                self.release();
+                self.state = State::default();
             }
-            (State::Bound { since, by_peers, step }, Some(aim)) => {
-                let step = self.go_on(host, group, aim, since, step);
-                self.state = State::Bound { since, by_peers, step };
+            (State::Bound(mut bounds), Some(aim)) => {
+                bounds.step = self.go_on(host, group, aim, &mut bounds);
+                self.state = State::Bound(bounds);
             }
         }
+        None
     }
 
-    /// Without bounds: measures what all get, and begins if the queue is congested or most have begun.
-    fn look(&mut self, host: &Host, group: &Group, aim: Option<Span>) {
-        self.sees_queue = false;
+    /// Without bounds: measures what all get, and proposes some if the queue is congested.
+    fn look(&mut self, host: &Host, group: &Group, mut free: Free) -> Free {
         if host.now >= self.waits_until {
             self.harm = None;
         }
         if host.bulk == 0 {
-            (self.free, self.congested) = (Rate::ZERO, Span::ZERO);
-            return;
+            return Free::default();
         }
-        let keep = if self.free > Rate::ZERO { kept(host.elapsed, FREE_AGE) } else { 0.0 };
-        self.free = mean(self.free, keep, group.total);
+        let keep = if free.total > Rate::ZERO { kept(host.elapsed, FREE_AGE) } else { 0.0 };
+        free.total = mean(free.total, keep, group.total);
         let hosts = u64::from(group.hosts);
         let limit = (LEAST_AIM + group.least_base * AIM_OF_PATH) * FILLED + CONGESTED_BY_HOST * hosts;
-        self.sees_queue = group.crest > limit;
-        let is_congested = self.sees_queue && (group.total < self.free * GROWS || !self.has(Ablation::Growth));
-        self.congested = match is_congested {
+        free.sees_queue = group.crest > limit;
+        let grows = group.total >= free.total * GROWS && self.parts.has(LawPart::Growth);
+        free.congested = match free.sees_queue && !grows {
             // A host goes on proposing for a while: where hosts are many, beacons come seldom, and most must propose at one
             // time.
-            true => (self.congested + host.elapsed).min(STEP_FOR + RECENT),
-            false if self.has(Ablation::Lull) => self.congested.saturating_sub(host.elapsed),
+            true => (free.congested + host.elapsed).min(STEP_FOR + RECENT),
+            false if self.parts.has(LawPart::Lull) => free.congested.saturating_sub(host.elapsed),
             false => Span::ZERO,
         };
         self.proposal = if host.now < self.waits_until {
             Some(Proposal::Free)
-        } else if self.congested >= STEP_FOR {
-            Some(Proposal::Aim(self.least_aim(group)))
+        } else if free.congested >= STEP_FOR {
+            Some(Proposal::Aim(self.least_aim(group, free.total)))
         } else {
             None
         };
-        if let Some(aim) = aim {
-            // Believed as far as what this host sees allows.
-            let equal = group.bulk * (1.0 / f64::from(group.hosts));
-            let rate = median(group.rates.clone()).unwrap_or(equal);
-            self.rate = rate.clamp(equal * (1.0 / BELIEVED), equal.max(group.most) * BELIEVED);
-            self.free = median(group.frees.clone()).unwrap_or(self.free);
-            self.proposal = Some(Proposal::Aim(aim));
-            let ceiling = group.crest.max(aim * (1.0 / STEP));
-            let step = Step::new(host.now, aim, ceiling, group);
-            self.state = State::Bound { since: host.now, by_peers: !group.rates.is_empty(), step };
+        free
+    }
+
+    /// Most have begun: so does this host.
+    fn begin(&mut self, host: &Host, group: &Group, aim: Span, free: Free) -> Bounds {
+        // Believed as far as what this host sees allows.
+        let equal = group.bulk * (1.0 / f64::from(group.hosts));
+        let rate = median(group.rates.clone()).unwrap_or(equal);
+        self.proposal = Some(Proposal::Aim(aim));
+        let ceiling = group.crest.max(aim * (1.0 / STEP));
+        Bounds {
+            since: host.now,
+            by_peers: !group.rates.is_empty(),
+            step: Step::new(host.now, aim, ceiling, group),
+            rate: rate.clamp(equal * (1.0 / BELIEVED), equal.max(group.most) * BELIEVED),
+            free: median(group.frees.clone()).unwrap_or(free.total),
+            latest: Rate::ZERO,
+            best: Rate::ZERO,
+            edge: Rate::ZERO,
         }
     }
 
-    fn release(&mut self) {
-        (self.state, self.congested) = (State::Free, Span::ZERO);
-        self.rate = Rate::ZERO;
-        self.free = Rate::ZERO;
-        (self.latest, self.best, self.edge) = (Rate::ZERO, Rate::ZERO, Rate::ZERO);
-    }
-
-    pub(super) fn has(&self, part: Ablation) -> bool {
-        self.leave_out != Some(part)
-    }
-
-    fn least_aim(&self, group: &Group) -> Span {
-        let of_path = if self.has(Ablation::Path) { AIM_OF_PATH } else { 0.0 };
+    /// `got`: the most that all have got, free or in the latest step.
+    fn least_aim(&self, group: &Group, got: Rate) -> Span {
+        let of_path = if self.parts.has(LawPart::Path) { AIM_OF_PATH } else { 0.0 };
         let of_turns = LEAST_AIM + AIM_OF_HOST * u64::from(group.hosts);
-        let are_short = self.free.max(self.latest) < AGGREGATES && self.has(Ablation::ShortTurns);
+        let are_short = got < AGGREGATES && self.parts.has(LawPart::ShortTurns);
         group.base * of_path + if are_short { of_turns / 2 } else { of_turns }
     }
 
-    /// A tick of a step.
-    fn go_on(&mut self, host: &Host, group: &Group, aim: Span, since: Time, mut step: Step) -> Step {
-        let (now, least) = (host.now, self.least_aim(group));
+    /// A tick under bounds: the step after it.
+    fn go_on(&mut self, host: &Host, group: &Group, aim: Span, bounds: &mut Bounds) -> Step {
+        let mut step = bounds.step;
+        let (now, least) = (host.now, self.least_aim(group, bounds.got()));
         let aim = aim.max(least);
         let change = aim.as_secs_f64() / step.aim.max(least).as_secs_f64();
         // Proposals of one step differ a little from host to host.
@@ -220,50 +270,51 @@ impl Law {
         }
         step.aim = aim;
         if host.bulk > 0 {
-            self.move_rate(host, group, aim, since);
-            if self.has(Ablation::Edge) && self.collapses(group, aim) {
+            bounds.move_rate(host, group, aim, self.parts);
+            if self.parts.has(LawPart::Edge) && bounds.collapses(group, aim) {
                 return Step::new(now, aim, step.ceiling, group);
             }
         }
         let lasts = now.saturating_since(step.began);
-        let loses = lasts > TICK * 2 + step.round_trip && group.total < self.free * LOSES;
+        let loses = lasts > TICK * 2 + step.round_trip && group.total < bounds.free * LOSES;
         step.loses = if loses { step.loses + host.elapsed } else { Span::ZERO };
         if lasts > JUDGED_FROM + step.round_trip {
             step.got += group.total * host.elapsed;
             step.queue += group.queue.as_secs_f64() * host.elapsed.as_secs_f64();
             step.judged += host.elapsed;
         }
-        let lost = step.loses > TICK * 2 && self.has(Ablation::EarlyEnd);
+        let lost = step.loses > TICK * 2 && self.parts.has(LawPart::EarlyEnd);
         if lost || lasts > STEP_FOR + step.round_trip * 2 && !step.judged.is_zero() {
-            self.judge(now, group, &step, lost);
+            self.judge(now, group, bounds, &step, lost);
             step = Step::new(now, aim, step.ceiling, group);
         }
         step
     }
 
     /// What a step has shown, and what to propose for the next.
-    fn judge(&mut self, now: Time, group: &Group, step: &Step, lost: bool) {
-        let least = self.least_aim(group);
+    fn judge(&mut self, now: Time, group: &Group, bounds: &mut Bounds, step: &Step, lost: bool) {
+        let least = self.least_aim(group, bounds.got());
         let got = Rate::over(step.got, step.judged);
-        self.latest = got;
+        bounds.latest = got;
         let queue = step.queue / step.judged.as_secs_f64().max(1e-3);
-        let gained = got > self.free * GROWS && self.has(Ablation::Edge);
+        let gained = got > bounds.free * GROWS && self.parts.has(LawPart::Edge);
         let filled = queue > FILLED * step.aim.as_secs_f64() && !gained;
         let is_judged = !step.judged.is_zero();
         let (seen, stood) = if is_judged { (got, Span::from_secs_f64(queue)) } else { (group.total, group.queue) };
         self.harm = if filled || lost && stood > step.aim * FILLED {
             Some(Harm::Queue { queue: stood, aim: step.aim })
-        } else if lost || got < self.free * KEEPS {
-            Some(Harm::Goodput { got: seen, free: self.free })
+        } else if lost || got < bounds.free * KEEPS {
+            Some(Harm::Goodput { got: seen, free: bounds.free })
         } else {
             None
         };
         if self.harm.is_some() {
-            let back = if self.has(Ablation::StepBack) { step.aim * (1.0 / STEP) } else { Span::MAX };
+            let back = if self.parts.has(LawPart::StepBack) { step.aim * (1.0 / STEP) } else { Span::MAX };
             self.proposal = Some(if back > step.ceiling { Proposal::Free } else { Proposal::Aim(back) });
             let patience = self.patience.max(PATIENCE);
             self.waits_until = now.saturating_add(patience);
-            self.patience = if self.has(Ablation::Patience) { (patience * 2).min(LONGEST_PATIENCE) } else { patience };
+            self.patience =
+                if self.parts.has(LawPart::Patience) { (patience * 2).min(LONGEST_PATIENCE) } else { patience };
             return;
         }
         let goes_down = now >= self.waits_until;
@@ -272,22 +323,29 @@ impl Law {
             self.patience = Span::ZERO;
         }
     }
+}
+
+impl Bounds {
+    /// The most that all have got, free or in the latest step.
+    fn got(&self) -> Rate {
+        self.free.max(self.latest)
+    }
 
     /// Agrees on a rate with the others, and moves it by what the queue lies off its aim.
-    fn move_rate(&mut self, host: &Host, group: &Group, aim: Span, since: Time) {
+    fn move_rate(&mut self, host: &Host, group: &Group, aim: Span, parts: Parts) {
         let own = self.rate;
         let near = |rate: &Rate| (*rate).clamp(own * (1.0 / BELIEVED), own * BELIEVED);
         let sum: Rate = group.news.iter().map(near).sum::<Rate>() + own;
         let mut rate = sum * (1.0 / (1.0 + group.news.len() as f64));
         let room = (group.base + aim).as_secs_f64();
-        if host.now.saturating_since(since) > TICK * 2 {
+        if host.now.saturating_since(self.since) > TICK * 2 {
             let off = (group.queue.as_secs_f64() - aim.as_secs_f64()) / room;
             rate = rate * (1.0 - GAIN * off.clamp(-0.5, 0.5));
         }
         // Half of an equal share of what all got without bounds.
         let least = self.free * (1.0 / (BELIEVED * f64::from(group.hosts.max(1))));
         self.rate =
-            rate.min(group.most * BELIEVED).max(if self.has(Ablation::LeastShare) { least } else { Rate::ZERO });
+            rate.min(group.most * BELIEVED).max(if parts.has(LawPart::LeastShare) { least } else { Rate::ZERO });
     }
 
     /// Keeps the rate below the edge; whether the medium has just collapsed.

@@ -15,21 +15,23 @@
 mod group;
 mod law;
 mod own;
+mod parts;
 #[cfg(test)]
 mod tests;
 mod told;
 
 use super::{
-    Ablation, Decision, Enabled, FlowDecision, FlowId, FlowObservation, Harm, Observation, Policy, PolicySettings,
-    PolicyState, Reason, Trigger,
+    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Harm, Observation, Policy, PolicySettings, PolicyState,
+    Reason, Trigger,
 };
 use crate::gain::{Comparison, Seen};
 use group::Group;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::Word;
 use lasthop_units::{Bytes, Rate, Span, Time};
-use law::{LEAST_SEGMENTS, Law, STEP_FOR, State, Step};
+use law::{Bounds, Free, LEAST_SEGMENTS, Law, STEP_FOR, State};
 use own::{Host, Own};
+pub use parts::{LawPart, Parts};
 use std::collections::BTreeMap;
 use told::Told;
 
@@ -50,8 +52,8 @@ impl Lasthop {
     pub(super) fn new(settings: &PolicySettings) -> Self {
         Self {
             minimum_segments: settings.minimum_segments,
-            own: Own::new(settings.leave_out),
-            law: Law::new(settings.leave_out),
+            own: Own::default(),
+            law: Law::default(),
             before: BTreeMap::new(),
             give_back_until: Time::ZERO,
             told: Told::default(),
@@ -59,11 +61,16 @@ impl Lasthop {
         }
     }
 
+    /// The same with these parts of the law, before its first tick.
+    pub(super) fn with(self, parts: Parts) -> Self {
+        Self { own: Own::new(parts), law: Law::new(parts), ..self }
+    }
+
     /// A connection without bounds. Its window is raised to what it was before, until a tick has seen it there: what
     /// takes it down later is the connection's own law.
     fn free(&mut self, flow: &FlowObservation, reason: &Reason, now: Time) -> FlowDecision {
         let before = self.before.get(&flow.id).copied().filter(|_| now < self.give_back_until);
-        let raised = before.filter(|before| *before > flow.tcp.cwnd_segments && self.law.has(Ablation::GiveBack));
+        let raised = before.filter(|before| *before > flow.tcp.cwnd_segments && self.law.parts.has(LawPart::GiveBack));
         if before.is_some() && raised.is_none() {
             self.before.remove(&flow.id);
         }
@@ -85,48 +92,43 @@ impl Lasthop {
             let segments = window.get().div_ceil(segment.max(1)).min(i32::MAX as u64) as u32;
             bound.min_segments = self.minimum_segments;
             bound.max_segments = segments.max(LEAST_SEGMENTS).max(self.minimum_segments);
-            bound.at_once = self.law.has(Ablation::AtOnce);
+            bound.at_once = self.law.parts.has(LawPart::AtOnce);
         }
         (state.bulk() && segment > 0).then_some(bound)
     }
 
-    /// `is_bound`: whether limits held until now.
-    fn compare(&mut self, host: &Host, group: &Group, is_bound: bool) {
+    /// `free`: what was seen without limits; `None`: they held until now.
+    fn compare(&mut self, host: &Host, group: &Group, free: Option<Free>) {
         self.comparison.on_tick(Seen {
             elapsed: host.elapsed,
             delivered: host.delivered,
             round_trip: host.queue.map(|queue| host.base + queue),
             connections: host.bulk,
             peers: group.heard.clone(),
-            is_bound,
-            is_congested: self.law.sees_queue || !self.law.congested.is_zero(),
+            is_bound: free.is_none(),
+            is_congested: free.is_some_and(|free| free.has_queue()),
         });
     }
 
     fn decide(&mut self, observation: &Observation<'_>, host: &Host, group: &Group) -> Vec<FlowDecision> {
-        let (since, by_peers, aim) = match self.law.state {
-            State::Bound { since, by_peers, step: Step { aim, .. } } => (since, by_peers, aim),
-            State::Free => {
+        let Bounds { since, by_peers, step, rate, .. } = match self.law.state {
+            State::Bound(bounds) => bounds,
+            State::Free(free) => {
                 let excess = group.queue;
                 let reason = if observation.now < self.law.waits_until {
                     let left = self.law.waits_until.saturating_since(observation.now);
                     Reason::Free { harm: self.law.harm.unwrap_or(Harm::Peers), left }
-                } else if self.law.congested.is_zero() && !self.law.sees_queue {
-                    Reason::NotFull { excess }
+                } else if free.has_queue() {
+                    Reason::Waits { excess, left: STEP_FOR.saturating_sub(free.congested) }
                 } else {
-                    Reason::Waits { excess, left: STEP_FOR.saturating_sub(self.law.congested) }
+                    Reason::NotFull { excess }
                 };
                 return observation.flows.iter().map(|flow| self.free(flow, &reason, observation.now)).collect();
             }
         };
-        let share = self.law.rate * (1.0 / f64::from(host.bulk.max(1)));
-        let reason = Reason::CommonRate {
-            rate: self.law.rate,
-            busy_flows: host.bulk,
-            terminals: group.hosts,
-            excess: group.queue,
-            aim,
-        };
+        let (share, aim) = (rate * (1.0 / f64::from(host.bulk.max(1))), step.aim);
+        let (busy_flows, terminals) = (host.bulk, group.hosts);
+        let reason = Reason::CommonRate { rate, busy_flows, terminals, excess: group.queue, aim };
         let by = if by_peers { Trigger::Peer } else { Trigger::OwnRtt };
         let decide = |flow: &FlowObservation| {
             let bound = self.bound(flow, share, aim);
@@ -141,24 +143,25 @@ impl Policy for Lasthop {
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let host = self.own.on_tick(observation);
         let group = Group::of(&host, observation.peers);
-        let was_bound = matches!(self.law.state, State::Bound { .. });
-        self.law.on_tick(&host, &group);
-        match (was_bound, self.law.state) {
-            (false, State::Bound { .. }) => {
+        let free = self.law.on_tick(&host, &group);
+        match (free, self.law.state) {
+            (Some(_), State::Bound(_)) => {
                 let bulk = |flow: &&FlowObservation| self.own.flow(flow.id).is_some_and(|state| state.uploads);
                 let windows = observation.flows.iter().filter(bulk).map(|flow| (flow.id, flow.tcp.cwnd_segments));
                 self.before = windows.collect();
             }
             // Connections get back the windows that they had before: in a queue that others fill, a window that was cut
             // loses what it sends, and the host starves. One without bulk connections fills no queue.
-            (true, State::Free) if host.bulk > 0 => self.give_back_until = observation.now.saturating_add(STEP_FOR * 2),
+            (None, State::Free(_)) if host.bulk > 0 => {
+                self.give_back_until = observation.now.saturating_add(STEP_FOR * 2)
+            }
             _ => {}
         }
-        self.compare(&host, &group, was_bound);
+        self.compare(&host, &group, free);
         self.told = Told {
-            rate: self.law.rate,
+            rate: self.law.rate(),
             delivered: host.delivered,
-            free: if host.bulk > 0 { self.law.free } else { Rate::ZERO },
+            free: if host.bulk > 0 { self.law.free() } else { Rate::ZERO },
             base: host.base,
             queue: host.queue,
             proposal: self.law.proposal,
@@ -178,7 +181,7 @@ impl Policy for Lasthop {
             common_rate: known(self.told.rate),
             gain: self.comparison.gain(),
             excess: self.told.queue,
-            released: waits && matches!(self.law.state, State::Free),
+            released: waits && matches!(self.law.state, State::Free(_)),
             harmed: self.law.harm,
         })
     }

@@ -1,6 +1,7 @@
 //! What a host sees of itself: which connections are bulk, what it delivers, and how far round trips have risen.
 
-use crate::{Ablation, FlowId, FlowMap, FlowObservation, Observation};
+use super::parts::{LawPart, Parts};
+use crate::{FlowId, FlowMap, FlowObservation, Observation};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What is of now: means over the ticks forget within this, what peers say counts less by it, and an RTT without an ACK
@@ -20,8 +21,7 @@ const LEAST_DOWNLOAD: Rate = Rate::from_bps(200_000);
 /// The host, from tick to tick.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Own {
-    /// For ablations.
-    leave_out: Option<Ablation>,
+    parts: Parts,
     flows: FlowMap<Flow>,
     last: Option<Time>,
     delivered: Rate,
@@ -69,8 +69,8 @@ pub(super) fn mean(past: Rate, keep: f64, new: Rate) -> Rate {
 }
 
 impl Own {
-    pub(super) fn new(leave_out: Option<Ablation>) -> Self {
-        Self { leave_out, ..Self::default() }
+    pub(super) fn new(parts: Parts) -> Self {
+        Self { parts, ..Self::default() }
     }
 
     pub(super) fn flow(&self, id: FlowId) -> Option<&Flow> {
@@ -88,7 +88,7 @@ impl Own {
         let mut got = Bytes::ZERO;
         let mut round_trips = Vec::new();
         for flow in seen.flows {
-            let (state, moved) = Flow::on_tick(before.get(&flow.id), flow, (now, elapsed, over), self.leave_out);
+            let (state, moved) = Flow::on_tick(before.get(&flow.id), flow, (now, elapsed, over), self.parts);
             got += moved;
             round_trips.extend(state.round_trips(flow, now));
             self.flows.insert(flow.id, state);
@@ -117,7 +117,7 @@ impl Flow {
         before: Option<&Self>,
         seen: &FlowObservation,
         (now, elapsed, over): (Time, Span, Span),
-        leave_out: Option<Ablation>,
+        parts: Parts,
     ) -> (Self, Bytes) {
         let (acked, received) = (seen.tcp.acked, seen.tcp.received);
         let new = Self { acked, received, acked_at: now, lowest: seen.tcp.min_rtt, ..Self::default() };
@@ -127,7 +127,7 @@ impl Flow {
         let keep = kept(elapsed, RECENT);
         let part = |past: f64, is: bool| past * keep + if is { 1.0 - keep } else { 0.0 };
         let enough = FULL_SEGMENTS.min(seen.tcp.cwnd_segments).max(1);
-        let buffer = if leave_out == Some(Ablation::SendBuffer) { u32::MAX } else { BUFFER_SEGMENTS };
+        let buffer = if parts.has(LawPart::SendBuffer) { BUFFER_SEGMENTS } else { u32::MAX };
         let is_full = seen.tcp.in_flight_segments >= if seen.tcp.is_backlogged() { enough } else { buffer };
         let (full, receives) = (part(past.full, is_full), part(past.receives, seen.receiving));
         let arrives = mean(past.arrives, keep, Rate::over(arrived, over));

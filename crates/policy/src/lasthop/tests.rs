@@ -157,15 +157,15 @@ fn uploads_and_downloads_get_equal_rates_and_a_short_queue() {
 /// As with rates that fall back because of collisions: the way up to the edge takes as long as the way down.
 #[test]
 fn a_medium_that_collapses_is_kept_below_its_edge() {
-    let goodput = |leave_out| {
+    let goodput = |parts| {
         let mut fluid = Fluid::of(&[Way::Up; 10], 256);
         fluid.can_collapse = true;
         fluid.hosts.iter_mut().for_each(|(policy, ..)| {
-            *policy = Lasthop::new(&PolicySettings { leave_out, ..PolicySettings::default() });
+            *policy = Lasthop::new(&PolicySettings::default()).with(parts);
         });
         fluid.run(400).iter().sum::<f64>() / CAPACITY
     };
-    let (with, without) = (goodput(None), goodput(Some(Ablation::Edge)));
+    let (with, without) = (goodput(Parts::ALL), goodput(Parts::without(LawPart::Edge)));
     assert!(with > 0.5 && with > 1.5 * without, "{with} {without}");
 }
 
@@ -255,10 +255,10 @@ fn one_liar_of_ten_takes_at_most_a_tenth() {
 
 #[test]
 fn one_host_that_proposes_an_aim_begins_nothing_for_silent_ones() {
-    let begun = |leave_out| {
+    let begun = |parts| {
         let mut fluid = Fluid::of(&[Way::Up; 2], 256);
         fluid.hosts.iter_mut().for_each(|(policy, ..)| {
-            *policy = Lasthop::new(&PolicySettings { leave_out, ..PolicySettings::default() });
+            *policy = Lasthop::new(&PolicySettings::default()).with(parts);
         });
         let queue = Some(Span::from_millis(20));
         let proposal = Some(Proposal::Aim(Span::from_millis(20)));
@@ -266,7 +266,7 @@ fn one_host_that_proposes_an_aim_begins_nothing_for_silent_ones() {
         fluid.run(60);
         fluid.hosts.iter().filter(|(.., bound)| bound.is_some()).count()
     };
-    assert_eq!((begun(None), begun(Some(Ablation::Majority))), (0, 2));
+    assert_eq!((begun(Parts::ALL), begun(Parts::without(LawPart::Majority))), (0, 2));
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn typing_calls_and_cameras_are_not_bounded_and_a_starved_upload_is_bulk() {
 #[test]
 fn a_call_is_not_bulk_however_long_a_tick_is() {
     for tick_ms in [500, 2000, 10_000] {
-        let mut own = Own::new(None);
+        let mut own = Own::default();
         for tick in 1..20 {
             let received = Bytes::new(8 * tick_ms * tick);
             let mut call = FlowObservation { receiving: true, ..flow(Way::Up, 0.0, 0.0, 0.02, 0.5) };

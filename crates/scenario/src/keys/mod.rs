@@ -24,7 +24,7 @@ use lasthop_network::{
     Band, ChannelWidth, DeviceLimit, Discipline, GuardInterval, LossAt, Modulation, RateControl, RateSet, Standard,
     WifiConfig,
 };
-use lasthop_policy::PolicySettings;
+use lasthop_policy::{LawPart, PolicyName, PolicySettings};
 use lasthop_tcp::{Recovery, RtoEstimator};
 use lasthop_traffic::TrafficKind;
 use lasthop_units::{Bytes, Probability, Rate, Span};
@@ -330,6 +330,10 @@ keys! {
         /// What the host's agent does: nothing runs at all, it only looks and sends nothing, it also decides but changes nothing,
         /// or it controls.
         agent: AgentMode = choice(AgentMode::WORDS), derived("`\"control\"`; `\"off\"` with policy \"none\"", agent);
+        /// *lasthop* A part of the policy's law that is left out, to see [what it is worth](../models/policy-lasthop-parts.md).
+        /// Simulated hosts only: agents have no such key.
+        leave_out: Option<LawPart> =
+            choice(LawPart::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
         tables {
             /// The stack at both ends of its connections.
             tcp: TcpKeys, Presence::Always;
@@ -346,6 +350,7 @@ keys! {
         }
         adjust |host| {
             host.key_mut(key!(PolicySettings, policy)).when = with_agent();
+            host.key_mut(key!(HostKeys, leave_out)).may_wait = true;
             host.presets = presets::of("hosts");
         };
     }

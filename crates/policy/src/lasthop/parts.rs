@@ -1,0 +1,55 @@
+//! The parts of the law, of which a study may leave one out: docs/models/policy-lasthop-parts.md says what each is worth.
+
+use lasthop_keys::words;
+
+words! {
+    /// A part of the law of `lasthop`.
+    pub enum LawPart {
+        /// The windows of uploads may go, and wait below TCP, at once.
+        AtOnce = "at-once",
+        /// An upload with its send buffer in the network is bulk.
+        SendBuffer = "send-buffer",
+        /// Control waits until the total no longer grows.
+        Growth = "growth",
+        /// Control begins where most hosts propose it: a host that proposes nothing counts against it.
+        Majority = "majority",
+        /// A tick without congestion counts back, and does not start the count anew.
+        Lull = "lull",
+        /// The queue aimed at has a part in proportion to the path.
+        Path = "path",
+        /// Where all get too little for aggregates the queue aimed at is half as long.
+        ShortTurns = "short-turns",
+        /// No rate is below half of an equal share.
+        LeastShare = "least-share",
+        /// A step that loses much ends at once.
+        EarlyEnd = "early-end",
+        /// A bad step goes back one step, and not to no bounds at once.
+        StepBack = "step-back",
+        /// The wait after a bad step doubles.
+        Patience = "patience",
+        /// Where the medium collapses, rates stay below where it did.
+        Edge = "edge",
+        /// Connections get back their windows when bounds end.
+        GiveBack = "give-back",
+    }
+}
+
+/// The parts that a law has: all, but in a study of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    left_out: Option<LawPart>,
+}
+
+impl Parts {
+    /// The law as agents have it.
+    pub const ALL: Self = Self { left_out: None };
+
+    /// All but this one.
+    pub const fn without(part: LawPart) -> Self {
+        Self { left_out: Some(part) }
+    }
+
+    pub(super) fn has(self, part: LawPart) -> bool {
+        self.left_out != Some(part)
+    }
+}
