@@ -1,7 +1,7 @@
 //! What peers tell each other, on the wire: one UDP datagram of 44 bytes. A word of the host's policy adds 16 bytes, a
 //! group key 16 more. It is sent every 0.3 s or less often ([`crate::cadence`]).
 //!
-//! All numbers big-endian.
+//! All numbers big-endian: [`Wire`], of which [`Start`] is the same in all versions.
 //!
 //! | offset | bytes | field | |
 //! | --- | --- | --- | --- |
@@ -41,13 +41,15 @@ use lasthop_units::Span;
 use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::fmt;
+use zerocopy::big_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The interval between two beacons of a host with few peers (hayakawa: "broadcasted by the UDP every 0.3 seconds").
 pub const INTERVAL: Span = Span::from_millis(300);
 /// The version that is sent, and the only one that is heard.
 pub const VERSION: u8 = 3;
 /// Length in bytes of a beacon without word and tag.
-pub const PLAIN_BYTES: usize = 44;
+pub const PLAIN_BYTES: usize = size_of::<Wire>();
 /// Length in bytes of the longest beacon, with word and tag.
 pub const LONGEST_BYTES: usize = PLAIN_BYTES + Word::BYTES + TAG_BYTES;
 
@@ -58,6 +60,29 @@ const FLAG_CONTROLLING: u8 = 2;
 const FLAG_CONGESTED: u8 = 4;
 const WORD_SHIFT: u8 = 3;
 const FLAG_WAITING: u8 = 128;
+
+/// The first bytes of a beacon of any version.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Start {
+    magic: [u8; 4],
+    version: u8,
+    flags: u8,
+}
+
+/// A beacon without word and tag.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Wire {
+    start: Start,
+    busy_flows: U16,
+    sender: U64,
+    timestamp_ns: U64,
+    srtt_us: U32,
+    min_rtt_us: U32,
+    group: U64,
+    interval_ms: U32,
+}
 
 /// The contents of one beacon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,17 +158,18 @@ impl Beacon {
             | flag(congested, FLAG_CONGESTED)
             | word.map_or(0, |word| word.kind() << WORD_SHIFT)
             | flag(waiting, FLAG_WAITING);
+        let wire = Wire {
+            start: Start { magic: MAGIC, version: VERSION, flags },
+            busy_flows: busy_flows.into(),
+            sender: self.sender.0.into(),
+            timestamp_ns: self.timestamp_ns.into(),
+            srtt_us: microseconds(srtt).into(),
+            min_rtt_us: microseconds(min_rtt).into(),
+            group: self.group.0.into(),
+            interval_ms: u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX).into(),
+        };
         let mut datagram = Vec::with_capacity(LONGEST_BYTES);
-        datagram.extend_from_slice(&MAGIC);
-        datagram.extend_from_slice(&[VERSION, flags]);
-        datagram.extend_from_slice(&busy_flows.to_be_bytes());
-        datagram.extend_from_slice(&self.sender.0.to_be_bytes());
-        datagram.extend_from_slice(&self.timestamp_ns.to_be_bytes());
-        datagram.extend_from_slice(&microseconds(srtt).to_be_bytes());
-        datagram.extend_from_slice(&microseconds(min_rtt).to_be_bytes());
-        datagram.extend_from_slice(&self.group.0.to_be_bytes());
-        let interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
-        datagram.extend_from_slice(&interval_ms.to_be_bytes());
+        datagram.extend_from_slice(wire.as_bytes());
         if let Some(word) = word {
             datagram.extend_from_slice(word.of_kind(word.kind()).expect("it is of its own kind"));
         }
@@ -159,12 +185,10 @@ impl Beacon {
     /// # Errors
     /// Why this is no beacon of a host with the same key. No input makes this panic.
     pub fn decode(datagram: &[u8], key: Option<&GroupKey>) -> Result<Self, Reject> {
-        if datagram.get(..4).ok_or(Reject::Length)? != MAGIC {
+        let (&Start { magic, version, flags }, _) = Start::ref_from_prefix(datagram).map_err(|_| Reject::Length)?;
+        if magic != MAGIC {
             return Err(Reject::Magic);
         }
-        let Some(&[version, flags]) = datagram.get(4..6) else {
-            return Err(Reject::Length);
-        };
         if version != VERSION {
             return Err(Reject::Version);
         }
@@ -181,19 +205,20 @@ impl Beacon {
             (Some(_), false) => return Err(Reject::Unauthenticated),
             (Some(key), true) => key.mac(message).verify_truncated_left(tag).map_err(|_| Reject::Tag)?,
         }
+        let (wire, word) = Wire::ref_from_prefix(message).map_err(|_| Reject::Length)?;
         Ok(Self {
-            sender: PeerId(u64::from_be_bytes(field(message, 8))),
-            timestamp_ns: u64::from_be_bytes(field(message, 16)),
-            group: GroupId(u64::from_be_bytes(field(message, 32))),
-            interval: Span::from_millis(u32::from_be_bytes(field(message, 40)).into()),
+            sender: PeerId(wire.sender.get()),
+            timestamp_ns: wire.timestamp_ns.get(),
+            group: GroupId(wire.group.get()),
+            interval: Span::from_millis(wire.interval_ms.get().into()),
             report: Report {
-                busy_flows: u16::from_be_bytes(field(message, 6)),
-                srtt: span(u32::from_be_bytes(field(message, 24))),
-                min_rtt: span(u32::from_be_bytes(field(message, 28))),
+                busy_flows: wire.busy_flows.get(),
+                srtt: span(wire.srtt_us.get()),
+                min_rtt: span(wire.min_rtt_us.get()),
                 controlling: flags & FLAG_CONTROLLING != 0,
                 congested: flags & FLAG_CONGESTED != 0,
                 waiting: flags & FLAG_WAITING != 0,
-                word: (kind > 0).then(|| Word::new(kind, field(message, PLAIN_BYTES))),
+                word: word.try_into().ok().map(|bytes| Word::new(kind, bytes)),
             },
         })
     }
@@ -260,11 +285,6 @@ impl Receiver {
         }
         Ok(())
     }
-}
-
-/// The bytes of a field; `at` lies within a message whose length has been checked.
-fn field<const N: usize>(message: &[u8], at: usize) -> [u8; N] {
-    message[at..at + N].try_into().expect("a slice of N bytes has N bytes")
 }
 
 fn microseconds(rtt: Option<Span>) -> u32 {

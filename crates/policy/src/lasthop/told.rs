@@ -10,10 +10,12 @@
 //! | 13 | 2 | proposal: the queue to aim at, in 0.1 ms; 0: none; 65535: no bounds |
 //! | 15 | 1 | bit 0: it has bulk connections |
 //!
-//! Big-endian. Rates end at 17 Gb/s, times at 6.5 s.
+//! Big-endian: [`Wire`]. Rates end at 17 Gb/s, times at 6.5 s.
 
 use lasthop_peers::{Report, Word};
 use lasthop_units::{Rate, Span};
+use zerocopy::big_endian::U16;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// The kind of word that this is.
 const KIND: u8 = 2;
@@ -22,6 +24,22 @@ const RATE_UNIT: u64 = 128 * 8;
 /// The unit of times, in µs.
 const TIME_UNIT: u64 = 100;
 const FREE: u16 = u16::MAX;
+
+/// The bytes of the word.
+#[derive(FromBytes, IntoBytes)]
+#[repr(C)]
+struct Wire {
+    rate: Rate24,
+    delivered: Rate24,
+    free: Rate24,
+    base: U16,
+    queue: U16,
+    proposal: U16,
+    bulk: u8,
+}
+
+/// Three bytes, big-endian, in [`RATE_UNIT`].
+type Rate24 = [u8; 3];
 
 /// What one host says of itself; the default is what is heard of one with another policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,42 +73,47 @@ impl Told {
     /// What a peer says.
     pub(super) fn by(report: &Report) -> Self {
         let Some(bytes) = report.word.as_ref().and_then(|word| word.of_kind(KIND)) else { return Self::default() };
-        let rate = |at: usize| u64::from(u32::from_be_bytes([0, bytes[at], bytes[at + 1], bytes[at + 2]])) * RATE_UNIT;
-        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let wire: Wire = zerocopy::transmute!(*bytes);
+        let rate = |[high, middle, low]: Rate24| {
+            Rate::from_bps(u64::from(u32::from_be_bytes([0, high, middle, low])) * RATE_UNIT)
+        };
         let time = |units: u16| Span::from_micros(u64::from(units) * TIME_UNIT);
         Self {
-            rate: Rate::from_bps(rate(0)),
-            delivered: Rate::from_bps(rate(3)),
-            free: Rate::from_bps(rate(6)),
-            base: time(short(9)),
-            queue: short(11).checked_sub(1).map(time),
-            proposal: match short(13) {
+            rate: rate(wire.rate),
+            delivered: rate(wire.delivered),
+            free: rate(wire.free),
+            base: time(wire.base.get()),
+            queue: wire.queue.get().checked_sub(1).map(time),
+            proposal: match wire.proposal.get() {
                 0 => None,
                 FREE => Some(Proposal::Free),
                 aim => Some(Proposal::Aim(time(aim))),
             },
-            bulk: bytes[15] & 1 != 0,
+            bulk: wire.bulk & 1 != 0,
         }
     }
 
     /// For a beacon; `None`: there is nothing to say. Rounds up, so that little does not become nothing.
     pub(super) fn word(&self) -> Option<Word> {
-        let rate = |rate: Rate| (rate.as_bps().div_ceil(RATE_UNIT).min(0xff_ffff) as u32).to_be_bytes();
+        let rate = |rate: Rate| -> Rate24 {
+            let [_, high, middle, low] = (rate.as_bps().div_ceil(RATE_UNIT).min(0xff_ffff) as u32).to_be_bytes();
+            [high, middle, low]
+        };
         let time = |span: Span| span.as_micros().div_ceil(TIME_UNIT).min(u64::from(FREE) - 2) as u16;
         let proposal = match self.proposal {
             None => 0,
             Some(Proposal::Aim(aim)) => time(aim).max(1),
             Some(Proposal::Free) => FREE,
         };
-        let mut bytes = [0; Word::BYTES];
-        for (at, number) in [(0, self.rate), (3, self.delivered), (6, self.free)] {
-            bytes[at..at + 3].copy_from_slice(&rate(number)[1..]);
-        }
-        let queue = self.queue.map_or(0, |queue| time(queue) + 1);
-        for (at, number) in [(9, time(self.base)), (11, queue), (13, proposal)] {
-            bytes[at..at + 2].copy_from_slice(&number.to_be_bytes());
-        }
-        bytes[15] = self.bulk.into();
+        let bytes: [u8; Word::BYTES] = zerocopy::transmute!(Wire {
+            rate: rate(self.rate),
+            delivered: rate(self.delivered),
+            free: rate(self.free),
+            base: time(self.base).into(),
+            queue: self.queue.map_or(0, |queue| time(queue) + 1).into(),
+            proposal: proposal.into(),
+            bulk: self.bulk.into(),
+        });
         bytes.iter().any(|byte| *byte > 0).then(|| Word::new(KIND, bytes))
     }
 }
