@@ -9,7 +9,7 @@ use lasthop_agent::host_tcp::Claim;
 use lasthop_agent::{Config, LastLinkConfig, Mode};
 use lasthop_kernel::laws;
 use lasthop_lastlink::Source;
-use lasthop_laws::{LawName, Parameters};
+use lasthop_laws::{LawName, Parameters, ReportCounters};
 use lasthop_status::record::{Event, LinkReported, LinkTotals, ReportCause};
 use nix::sys::socket::{
     AddressFamily, Backlog, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, bind, listen, recv, setsockopt,
@@ -73,7 +73,11 @@ fn what_is_configured_is_claimed_in_every_mode_and_renewed_before_it_lapses() {
     assert_eq!((reported.error_rate, reported.error_rate_source), (Some(0.005), Some(Source::Configuration)));
     assert_eq!((reported.validity_s, reported.cause), (8, ReportCause::Estimate));
     let summary = summary.expect("a clean stop");
-    let totals = LinkTotals { changed: 1, retracted: 1, offered: 7, answered: 5, ..LinkTotals::default() };
+    let totals = LinkTotals {
+        changed: 1,
+        retracted: 1,
+        counters: ReportCounters { offered: 7, answered: 5, ..ReportCounters::default() },
+    };
     assert_eq!(summary.last_link, Some(totals));
     let said = "last link: told anew 1 times, retracted 1 times; 7 SYNs with the option (5 answered, 0 not, 0 lost) and 0 later";
     assert!(summary.to_string().contains(said), "{summary}");
@@ -192,7 +196,10 @@ fn the_syn_of_a_connection_says_what_is_configured() {
 
     let totals = agent.stop().last_link.expect("configured");
     // Its server did not know the option, so later SYNs to it would have gone without.
-    assert_eq!((totals.changed, totals.offered, totals.answered, totals.unanswered), (1, 1, 0, 1));
+    assert_eq!(
+        (totals.changed, totals.counters.offered, totals.counters.answered, totals.counters.unanswered),
+        (1, 1, 0, 1)
+    );
     assert!(!connect(&a).contains(&253), "nobody tells any more");
     drop(listener);
 }
@@ -271,7 +278,7 @@ fn a_server_hears_that_the_agent_stops_and_only_one_agent_reports_a_link() {
     beside.stop();
 
     let totals = agent.stop().last_link.expect("configured");
-    assert_eq!((totals.changed, totals.retracted, totals.answered), (1, 1, 1));
+    assert_eq!((totals.changed, totals.retracted, totals.counters.answered), (1, 1, 1));
     assert_eq!(heard(), Some((0, i128::from(u32::MAX))), "the agent has gone, and has said so");
     drop(listener);
     b.ip("link set last down");

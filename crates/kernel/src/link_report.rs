@@ -22,6 +22,7 @@ use crate::log;
 use crate::namespace::Namespace;
 use crate::object;
 use crate::probe::{self, Feature};
+use lasthop_laws::ReportCounters;
 use lasthop_units::Span;
 use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject};
 use std::os::fd::AsRawFd as _;
@@ -70,31 +71,6 @@ pub struct Claim {
     pub error_ppm: Option<u32>,
     /// Validity from now, in seconds; sent as the next lower power of two. Below two seconds nothing is claimed.
     pub validity_s: u32,
-}
-
-/// Totals since loading.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// SYNs with the option.
-    pub offered: u64,
-    /// Connections whose server knows the option.
-    pub answered: u64,
-    /// Connections whose server does not, or whose option or answer was removed by a middlebox.
-    pub unanswered: u64,
-    /// Of those, connections whose SYN-ACK had the option in a form that no server sends.
-    pub mangled: u64,
-    /// Of those answered, connections whose server asked for the report again because it sent a SYN cookie.
-    pub asked_again: u64,
-    /// Segments with the option after the handshake.
-    pub sent: u64,
-    /// SYNs without room for the option, plus delays of a report for lack of room in a segment.
-    pub no_room: u64,
-    /// SYNs lost with the option and resent without.
-    pub sent_again: u64,
-    /// Connections without the option, because SYNs with it to their destination were lost.
-    pub avoided: u64,
-    /// Connections without it for lack of kernel memory.
-    pub failed: u64,
 }
 
 /// Reports until it is dropped. Nothing is left behind when its process is killed.
@@ -181,10 +157,10 @@ impl Reporter {
     ///
     /// # Errors
     /// If the kernel does not answer.
-    pub fn counters(&self) -> Result<Counters, Error> {
+    pub fn counters(&self) -> Result<ReportCounters, Error> {
         let counts: ReportCounts = object::read(&object::map(&self.object, ".bss.counters"))
             .map_err(Error::exchange("reading the counters of the reporter"))?;
-        Ok(Counters {
+        Ok(ReportCounters {
             offered: counts.offered,
             answered: counts.answered,
             unanswered: counts.unanswered,

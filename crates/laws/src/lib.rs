@@ -34,7 +34,7 @@ mod parameters;
 pub use bound::Bound;
 pub use c::{lh_acked as Acked, lh_lost as Lost, lh_sent as Sent, lh_undone as Undone, lh_window as Window};
 pub use lastlink::{Applied, Heeded, LossCount, is_of_the_other_base};
-pub use link_report::{LinkReport, Reported};
+pub use link_report::{LinkReport, ReportCounters, Reported};
 pub use name::{Colour, LawName, Marker, UnknownLaw};
 pub use parameters::{Parameter, ParameterError, Parameters, Unit};
 

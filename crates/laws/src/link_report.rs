@@ -23,6 +23,7 @@
 use crate::c;
 pub use crate::c::lh_report as Reported;
 use lasthop_units::{Probability, Rate, Span};
+use serde::{Deserialize, Serialize};
 
 /// A client's report of its last link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +34,48 @@ pub struct LinkReport {
     pub error_rate: Option<Probability>,
     /// Validity, from the time of sending.
     pub validity: Span,
+}
+
+/// What a client's reporter has counted. The field names are keys of an agent's record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportCounters {
+    /// SYNs with the option.
+    pub offered: u64,
+    /// Connections whose server knows the option.
+    pub answered: u64,
+    /// Connections whose server does not, or whose option or answer was removed by a middlebox.
+    pub unanswered: u64,
+    /// Of those, connections whose SYN-ACK had the option in a form that no server sends.
+    pub mangled: u64,
+    /// Of those answered, connections whose server asked for the report again because it sent a SYN cookie.
+    pub asked_again: u64,
+    /// Segments with the option after the handshake.
+    pub sent: u64,
+    /// SYNs without room for the option, plus delays of a report for lack of room in a segment.
+    pub no_room: u64,
+    /// SYNs lost with the option and resent without.
+    pub sent_again: u64,
+    /// Connections without the option, because SYNs with it to their destination were lost.
+    pub avoided: u64,
+    /// Connections without it for lack of kernel memory.
+    pub failed: u64,
+}
+
+impl std::ops::AddAssign for ReportCounters {
+    fn add_assign(&mut self, more: Self) {
+        let Self { offered, answered, unanswered, mangled, asked_again, sent, no_room, sent_again, avoided, failed } =
+            more;
+        self.offered += offered;
+        self.answered += answered;
+        self.unanswered += unanswered;
+        self.mangled += mangled;
+        self.asked_again += asked_again;
+        self.sent += sent;
+        self.no_room += no_room;
+        self.sent_again += sent_again;
+        self.avoided += avoided;
+        self.failed += failed;
+    }
 }
 
 impl LinkReport {

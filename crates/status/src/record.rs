@@ -5,6 +5,7 @@
 use crate::{Gain, Mode, WifiLink};
 use lasthop_files::Kind;
 use lasthop_lastlink::Source;
+use lasthop_laws::ReportCounters;
 use lasthop_laws::bound::Bound;
 use lasthop_policy::{PolicyName, schema};
 use lasthop_units::{Rate, Span};
@@ -287,26 +288,9 @@ pub struct LinkTotals {
     pub changed: u64,
     /// Retractions.
     pub retracted: u64,
-    /// SYNs with the option.
-    pub offered: u64,
-    /// Connections whose server knows the option.
-    pub answered: u64,
-    /// Connections whose server does not.
-    pub unanswered: u64,
-    /// Of those, connections on whose path the option was altered.
-    pub mangled: u64,
-    /// Connections whose server asked for the report again.
-    pub asked_again: u64,
-    /// Segments with the option after the handshake.
-    pub sent: u64,
-    /// SYNs and segments without room for it.
-    pub no_room: u64,
-    /// SYNs lost with the option and resent without.
-    pub sent_again: u64,
-    /// Connections without the option, because their destination had left an earlier one unanswered.
-    pub avoided: u64,
-    /// Connections without it for lack of kernel memory.
-    pub failed: u64,
+    /// What was counted in the kernel.
+    #[serde(flatten)]
+    pub counters: ReportCounters,
 }
 
 /// What the program of the policy `external` did, since the agent's start.
@@ -430,7 +414,8 @@ impl fmt::Display for Totals {
             f.write_str(")")?;
         }
         if let Some(link) = &self.last_link {
-            let LinkTotals { changed, retracted, offered, answered, unanswered, sent, no_room, sent_again, .. } = link;
+            let LinkTotals { changed, retracted, counters } = link;
+            let ReportCounters { offered, answered, unanswered, sent, no_room, sent_again, .. } = counters;
             write!(
                 f,
                 "; last link: told anew {changed} times, retracted {retracted} times; {offered} SYNs with the option ({answered} \
@@ -447,6 +432,19 @@ impl fmt::Display for Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_kernel_counted_of_the_link_stands_beside_its_changes() {
+        let counters = ReportCounters { offered: 7, failed: 3, ..ReportCounters::default() };
+        let totals = LinkTotals { changed: 1, retracted: 2, counters };
+        let expected =
+            r#"{"changed":1,"retracted":2,"offered":7,"answered":0,"unanswered":0,"mangled":0,"asked_again":0,"#
+                .to_owned()
+                + r#""sent":0,"no_room":0,"sent_again":0,"avoided":0,"failed":3}"#;
+        let text = serde_json::to_string(&totals).expect("JSON");
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<LinkTotals>(&text).expect("the same"), totals);
+    }
 
     #[test]
     fn a_record_has_a_greatest_size_and_a_device_is_none() {

@@ -5,7 +5,7 @@ use crate::hear::group::group;
 use crate::link::interface::Interface;
 use crate::link::medium;
 use crate::link::wifi::Radio;
-use crate::tcp::host_tcp::{Claim, LinkReporter, ReportCounters, SocketSample};
+use crate::tcp::host_tcp::{Claim, LinkReporter, SocketSample};
 use crate::tell::log_limit::LogLimit;
 use lasthop_lastlink::{Estimator, FlowSight, Medium, Said, Settings, Sight};
 use lasthop_peers::group::{Label, Labels};
@@ -243,7 +243,7 @@ impl LastLink {
     fn count(&mut self) {
         let Some(reporter) = self.reporter.take() else { return };
         match reporter.counters() {
-            Ok(counters) => add(&mut self.totals, &counters),
+            Ok(counters) => self.totals.counters += counters,
             Err(error) => warn!("what was told of the last link is not counted: {}", error.in_a_line()),
         }
     }
@@ -269,20 +269,6 @@ impl fmt::Display for Silence {
             }
         }
     }
-}
-
-/// Adds what a reporter has counted.
-fn add(totals: &mut LinkTotals, counters: &ReportCounters) {
-    totals.offered += counters.offered;
-    totals.answered += counters.answered;
-    totals.unanswered += counters.unanswered;
-    totals.mangled += counters.mangled;
-    totals.asked_again += counters.asked_again;
-    totals.sent += counters.sent;
-    totals.no_room += counters.no_room;
-    totals.sent_again += counters.sent_again;
-    totals.avoided += counters.avoided;
-    totals.failed += counters.failed;
 }
 
 /// The configured values do not hold away from their access point.
@@ -376,6 +362,7 @@ fn reports(config: &LastLinkConfig, here: Option<&Label>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::host_tcp::ReportCounters;
     use lasthop_lastlink::{Modulation, Source};
     use lasthop_laws::LinkReport;
     use lasthop_status::WifiLink;
@@ -479,7 +466,7 @@ mod tests {
         assert_eq!((reported.bandwidth_mbps, reported.cause), (None, ReportCause::Stopped));
         assert_eq!(laptop.last_told(), Some(None));
         let totals = laptop.last_link.totals();
-        assert_eq!((totals.changed, totals.retracted, totals.offered), (4, 4, 3));
+        assert_eq!((totals.changed, totals.retracted, totals.counters.offered), (4, 4, 3));
     }
 
     #[test]
@@ -561,7 +548,7 @@ mod tests {
         laptop.last_link.attach(Some(Box::new(another.clone())));
         while laptop.listen().is_none() {}
         assert_eq!(another.0.borrow().len(), 1);
-        assert_eq!(laptop.last_link.totals().offered, 6);
+        assert_eq!(laptop.last_link.totals().counters.offered, 6);
     }
 
     #[test]

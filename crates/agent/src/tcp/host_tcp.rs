@@ -13,8 +13,9 @@ use lasthop_status::Mode;
 use lasthop_units::Span;
 use std::sync::Arc;
 
-pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
+pub use lasthop_kernel::link_report::Claim;
 pub use lasthop_kernel::{Left, SocketSample, StateChange, TooManyCgroups};
+pub use lasthop_laws::ReportCounters;
 
 /// Observes and controls a host's TCP. Dropping it undoes every remaining change.
 pub trait HostTcp {

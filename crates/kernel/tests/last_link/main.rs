@@ -11,8 +11,9 @@ mod sockets;
 mod support;
 
 use lasthop_kernel::laws::{Clients, Heard, Heuristics, Loaded, Name, Options, SocketState, Value};
-use lasthop_kernel::link_report::{Claim, Counters, Options as ReporterOptions, Reporter};
+use lasthop_kernel::link_report::{Claim, Options as ReporterOptions, Reporter};
 use lasthop_laws::LinkReport;
+use lasthop_laws::ReportCounters;
 use lasthop_laws::option::{self, Flags};
 use lasthop_laws::{LawName, Parameters};
 use lasthop_units::{Probability, Rate};
@@ -121,7 +122,7 @@ fn heard(law: &Loaded) -> Heard {
     law.heard().expect("counters")
 }
 
-fn counted(reporter: &Reporter) -> Counters {
+fn counted(reporter: &Reporter) -> ReportCounters {
     reporter.counters().expect("counters")
 }
 

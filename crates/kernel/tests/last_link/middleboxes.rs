@@ -17,9 +17,9 @@ fn a_middlebox_that_drops_syns_with_the_option_costs_two_retransmissions_and_is_
     Connection::open(&path.a, &listener).converse(1000);
     let twice = counted(&reporter);
     let sent_again = twice.sent_again.max(2);
-    assert_eq!(twice, Counters { offered: 2, sent_again, unanswered: 2, ..Counters::default() });
+    assert_eq!(twice, ReportCounters { offered: 2, sent_again, unanswered: 2, ..ReportCounters::default() });
     Connection::open(&path.a, &listener).converse(1000);
-    assert_eq!(counted(&reporter), Counters { avoided: 1, ..twice });
+    assert_eq!(counted(&reporter), ReportCounters { avoided: 1, ..twice });
     assert_eq!(path.reports(Way::ToServer).len(), 2);
     assert_eq!(heard(&law), Heard { listeners: 1, ..Heard::default() });
 }

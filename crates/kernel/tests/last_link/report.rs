@@ -13,7 +13,7 @@ fn a_server_that_does_not_know_the_option_sees_an_ordinary_connection() {
     connection.converse(100_000);
     assert_eq!(path.reports(Way::ToServer), [octets(&CLAIM)], "in the SYN and never again");
     assert!(path.reports(Way::ToClient).is_empty());
-    assert_eq!(counted(&reporter), Counters { offered: 1, unanswered: 1, ..Counters::default() });
+    assert_eq!(counted(&reporter), ReportCounters { offered: 1, unanswered: 1, ..ReportCounters::default() });
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn first_flight_was_on_time() -> bool {
     assert_eq!(until_ack.filter(|seen| data(Way::ToClient, seen)).count(), expected as usize);
     drop(seen);
     assert_eq!(heard(&law), Heard { listeners: 1, at_accept: 1, answered: 1, ..Heard::default() });
-    assert_eq!(counted(&reporter), Counters { offered: 1, answered: 1, ..Counters::default() });
+    assert_eq!(counted(&reporter), ReportCounters { offered: 1, answered: 1, ..ReportCounters::default() });
     assert_eq!(field(&state(&law), "initial_segments"), expected.into());
     true
 }
@@ -161,7 +161,7 @@ fn with_tcp_fast_open_the_report_comes_with_the_data_or_finds_no_room() {
     // the first asks for a cookie; the SYN-ACK that brings it has no room for an answer. Of the 40 octets the cookie takes
     // 12, timestamps take 12, the maximum segment size 4 and the window scale 4
     fast_open(&path, &listener).converse(1000);
-    let first = Counters { offered: 1, unanswered: 1, ..Counters::default() };
+    let first = ReportCounters { offered: 1, unanswered: 1, ..ReportCounters::default() };
     assert_eq!(counted(&reporter), first);
     assert_eq!((heard(&law).at_accept, heard(&law).answered, heard(&law).no_room), (1, 0, 1));
     // without timestamps there is
@@ -172,7 +172,7 @@ fn with_tcp_fast_open_the_report_comes_with_the_data_or_finds_no_room() {
     assert_eq!(path.count(|way, segment| early(way, segment) && segment.report().is_some()), 1);
     connection.converse(100_000);
     assert_eq!((heard(&law).at_accept, heard(&law).answered, heard(&law).no_room), (2, 1, 1));
-    assert_eq!(counted(&reporter), Counters { offered: 2, answered: 1, ..first });
+    assert_eq!(counted(&reporter), ReportCounters { offered: 2, answered: 1, ..first });
     // without an RTT at the SYN, the window was chosen at the first that there was
     let server = support::cookie(&connection.server);
     let sockets = law.sockets().expect("a walk");
@@ -183,7 +183,7 @@ fn with_tcp_fast_open_the_report_comes_with_the_data_or_finds_no_room() {
     let connection = fast_open(&path, &listener);
     assert_eq!(path.count(|way, segment| early(way, segment) && segment.report().is_none()), 1);
     connection.converse(100_000);
-    assert_eq!(counted(&reporter), Counters { offered: 2, answered: 1, no_room: 1, ..first });
+    assert_eq!(counted(&reporter), ReportCounters { offered: 2, answered: 1, no_room: 1, ..first });
     assert_eq!((heard(&law).at_accept, heard(&law).malformed), (2, 0));
 }
 

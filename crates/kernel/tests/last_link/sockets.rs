@@ -32,8 +32,8 @@ fn other_sockets_are_left_alone() {
     Connection::open(&path.a, &with_cubic).converse(1000);
     // over the loopback interface
     Connection::open(&path.b, &with_law).converse(1000);
-    assert_eq!(counted(&elsewhere), Counters::default());
-    assert_eq!(counted(&reporter), Counters::default());
+    assert_eq!(counted(&elsewhere), ReportCounters::default());
+    assert_eq!(counted(&reporter), ReportCounters::default());
     drop((elsewhere, reporter));
     let mut reporter = reporter_on(&path.a, "a0");
     reporter.set(CLAIM).expect("set");
