@@ -67,7 +67,7 @@ pub struct Video {
     buffer: Span,
     request: Bytes,
     /// From the start on.
-    player: Option<Player>,
+    player: Option<Box<Player>>,
 }
 
 impl Video {
@@ -95,7 +95,7 @@ impl Video {
 
 impl Kind for Video {
     fn begin(&mut self, due: Time, now: Time, desk: &mut Desk) {
-        self.player.get_or_insert_with(|| Player::new(self.ladder, self.chunk, self.buffer, due));
+        self.player.get_or_insert_with(|| Box::new(Player::new(self.ladder, self.chunk, self.buffer, due)));
         desk.open();
         self.wake(due, now, desk);
     }
