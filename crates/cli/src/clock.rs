@@ -155,7 +155,10 @@ impl Emulated {
             for entry in fs::read_dir(folder.join(RECORDS)).context("the agents have left no records")? {
                 let entry = entry.context("the agents have left no records")?;
                 let to = to.join(entry.file_name());
-                fs::copy(entry.path(), &to).with_context(|| format!("cannot write {}", to.display()))?;
+                let appended = File::open(entry.path()).and_then(|mut from| {
+                    std::io::copy(&mut from, &mut lasthop_files::append(&to, &lasthop_status::record::RECORD)?)
+                });
+                appended.with_context(|| format!("cannot write {}", to.display()))?;
             }
         }
         Ok(Some((result, series)))
