@@ -15,8 +15,8 @@ use lasthop_files::Whole;
 use lasthop_network::{AccessConfig, Topology};
 use lasthop_report::{FigureFormat, Live, LiveRun};
 use lasthop_scenario::{
-    AgentMode, Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series,
-    Vary, short_warmups,
+    AgentMode, Case, Clock, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario,
+    Series, Vary, short_warmups,
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
 use std::fs::File;
@@ -600,8 +600,13 @@ pub(crate) fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResul
     for reason in runs.iter().flat_map(|run| &run.invalid_reasons) {
         tell(format_args!("not valid: {reason}"));
     }
-    if runs.iter().any(|run| run.invalid_kinds.contains(&InvalidKind::Late)) {
-        tell(format_args!("the machine was busy: run it again when it is quieter"));
+    let late = |run: &&&RunResult| run.invalid_kinds.contains(&InvalidKind::Late);
+    match runs.iter().find(late).map(|run| run.clock) {
+        None => {}
+        Some(Some(Clock::Virtual)) => tell(format_args!(
+            "the scenario needs more than the emulated machine's processor can do: fewer hosts, or lower rates"
+        )),
+        Some(_) => tell(format_args!("the machine was busy: run it again when it is quieter")),
     }
 }
 

@@ -68,6 +68,7 @@ pub struct Kernel {
     pub(crate) folder: PathBuf,
     pub(crate) image_digest: String,
     pub(crate) modules: Modules,
+    is_of_this_build: bool,
 }
 
 /// Modules in the order in which they are loaded, by when.
@@ -83,6 +84,13 @@ struct KernelFile {
     release: String,
     sha256: String,
     modules: Modules,
+    /// The modules that were looked for.
+    #[serde(default)]
+    wanted: Vec<String>,
+}
+
+fn wanted() -> Vec<String> {
+    [OF_JOBS, OF_ARRIVAL, OF_LEAVING].concat().into_iter().map(str::to_owned).collect()
 }
 
 impl Kernel {
@@ -141,6 +149,11 @@ impl Kernels {
             return Err(Error::Kernel { name: name.to_owned(), here });
         }
         let kernel = self.read(name)?;
+        if !kernel.is_of_this_build {
+            let problem =
+                "another version of lasthop has kept it, with other modules: fetch or build it again".to_owned();
+            return Err(Error::Kept { path: kernel.folder, problem });
+        }
         let image = kernel.image();
         let found = digest(&fs::read(&image).at("cannot read", &image)?);
         if found != kernel.image_digest {
@@ -220,7 +233,7 @@ impl Kernels {
         };
         let modules =
             Modules { of_jobs: unpack(OF_JOBS)?, of_arrival: unpack(OF_ARRIVAL)?, of_leaving: unpack(OF_LEAVING)? };
-        let file = KernelFile { release, sha256: digest(&bytes), modules };
+        let file = KernelFile { release, sha256: digest(&bytes), modules, wanted: wanted() };
         let file = serde_json::to_vec_pretty(&file).expect("plain data");
         write(new.path().join(KERNEL_FILE), &file)?;
         if to.exists() {
@@ -238,8 +251,9 @@ impl Kernels {
             path,
             problem: format!("{error}; remove {} and fetch it again", folder.display()),
         })?;
-        let KernelFile { release, sha256, modules } = file;
-        Ok(Kernel { name: name.to_owned(), release, folder, image_digest: sha256, modules })
+        let KernelFile { release, sha256, modules, wanted: looked_for } = file;
+        let is_of_this_build = looked_for == wanted();
+        Ok(Kernel { name: name.to_owned(), release, folder, image_digest: sha256, modules, is_of_this_build })
     }
 }
 

@@ -6,8 +6,8 @@
 //!                                └ (seconds)                  └── run ... (several at once)
 //! ```
 //!
-//! QEMU's processor is emulated, four nanoseconds an instruction, and its clock jumps ahead while it is idle
-//! (`-icount shift=2,sleep=off`). To itself such a machine is never late, however busy the real one is. No run needs
+//! QEMU's processor is emulated, a nanosecond an instruction, and its clock jumps ahead while it is idle
+//! (`-icount shift=0,sleep=off`). To itself such a machine is never late, however busy the real one is. No run needs
 //! root or a network.
 //!
 //! *The same bytes.* Nothing reaches the guest at a moment that this machine's clock decides:

@@ -25,9 +25,9 @@ pub const EMULATOR: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
 /// The guest's memory in MiB: 40 hosts with their servers and a capture.
 const MEMORY_MIB: u32 = 1024;
-/// Four nanoseconds an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
+/// A nanosecond an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
 /// holds the emulator's threads apart.
-const CLOCK: &str = "shift=2,sleep=off,rr=record,rrfile=/dev/null";
+const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 /// Quiet, and nothing that a guest's boot would wait for or draw.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1 quiet no_timer_check mitigations=off cryptomgr.notests nokaslr";
 /// A boot that takes longer has failed.
