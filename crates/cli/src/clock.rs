@@ -137,7 +137,8 @@ impl Emulated {
         };
         let Some(output) = self.machine.run(&job, stop, &mut on_line)? else { return Ok(None) };
         let folder = output.folder();
-        if !folder.join(RUN).exists() {
+        // 1: it ran, and is not valid.
+        if !matches!(output.code, 0 | 1) || !folder.join(RUN).exists() {
             let said = output.said.lines().filter_map(|line| line.strip_prefix("lasthop: ")).next_back();
             let said = said.map_or_else(|| output.said.trim().to_owned(), str::to_owned);
             bail!("in the emulated machine ({}): {said}", self.machine.kernel().name);

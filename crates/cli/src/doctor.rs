@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, wifi_link};
-use lasthop_guest::{Kernels, Machine};
+use lasthop_guest::{Kernel, Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -189,11 +189,12 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
 fn virtual_time() -> Possible {
     let kernels = Machine::emulator().and_then(|_| Kernels::in_cache()?.list());
     match kernels {
-        Ok(kernels) if kernels.is_empty() => {
+        Ok(kernels) if !kernels.iter().any(Kernel::is_of_this_build) => {
             Possible { possible: false, text: "there is no kernel for it: lasthop kernels fetch".to_owned() }
         }
         Ok(kernels) => {
-            let names: Vec<String> = kernels.into_iter().map(|kernel| kernel.name).collect();
+            let names: Vec<String> =
+                kernels.into_iter().filter(Kernel::is_of_this_build).map(|kernel| kernel.name).collect();
             Possible { possible: true, text: format!("lasthop run ... --clock virtual, with {}", names.join(", ")) }
         }
         Err(error) => Possible { possible: false, text: error.to_string() },

@@ -53,7 +53,11 @@ pub(crate) fn run(arguments: &KernelsArguments) -> Result<ExitCode> {
 fn list(here: &[Kernel]) -> Result<()> {
     let missing = NAMES.iter().filter(|name| here.iter().all(|kernel| kernel.name != **name));
     let missing = missing.map(|name| (*name, format!("not here: lasthop kernels fetch {name}")));
-    let here = here.iter().map(|kernel| (kernel.name.as_str(), kernel.release.clone()));
+    let what = |kernel: &Kernel| match kernel.is_of_this_build() {
+        true => kernel.release.clone(),
+        false => format!("{}, kept by another version of lasthop: fetch or build it again", kernel.release),
+    };
+    let here = here.iter().map(|kernel| (kernel.name.as_str(), what(kernel)));
     let lines: Vec<(&str, String)> = here.chain(missing).collect();
     let widest = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     say(&lines.iter().map(|(name, what)| format!("{name:widest$}  {what}\n")).collect::<String>())

@@ -265,7 +265,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let formats = common.figures.formats();
     let out = claim(common.out.as_deref(), Kind::Run, || lasthop_report::run_files(&formats))?;
-    let emulated = common.clock.machine(&stop)?;
     let progress = common.progress(&scenario.name, &scenario);
     let path = arguments.capture.pcap.as_ref();
     if path.is_some() && common.retries > 0 {
@@ -280,6 +279,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
         }
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
+    let emulated = common.clock.machine(&stop)?;
     // An emulated machine writes the capture itself.
     let (capture, of_guest) = match emulated {
         Some(_) => (None, arguments.capture.begin_file()?),
@@ -319,7 +319,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     }
     let in_real_time = common.hosts == Habitat::Kernel && !common.clock.is_virtual();
     if arguments.jobs.is_some() && in_real_time {
-        bail!("kernel hosts run in real time, one run after the other: --jobs is for virtual time");
+        bail!(
+            "kernel hosts run in real time, one run after the other: --jobs is for --hosts simulated or --clock virtual"
+        );
     }
     let found = Found::scenario(&common.scenario)?;
     let base = found.load(&common.overrides)?;

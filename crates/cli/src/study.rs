@@ -128,15 +128,13 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
         Ok(machine.get().and_then(Option::as_ref))
     };
     let run = |scenario: &Scenario, hosts: HostsKind, progress: &Progress| -> Result<Option<RunResult>> {
+        let emulated = if hosts == HostsKind::Kernel { emulated()? } else { None };
         let started = Instant::now();
         let at = |at| progress.at(at);
-        let outcome = match hosts {
-            HostsKind::Simulated => simulate(scenario, false, &stop, &at, None, None)?,
-            HostsKind::Kernel if arguments.clock.is_virtual() => {
-                let emulated = emulated()?.expect("virtual time has a machine");
-                emulated.run(scenario, &stop, &at, AlsoKept::default())?
-            }
-            HostsKind::Kernel => {
+        let outcome = match (hosts, emulated) {
+            (HostsKind::Simulated, _) => simulate(scenario, false, &stop, &at, None, None)?,
+            (HostsKind::Kernel, Some(emulated)) => emulated.run(scenario, &stop, &at, AlsoKept::default())?,
+            (HostsKind::Kernel, None) => {
                 let traffic = lasthop_lab::TrafficSource::Own;
                 lasthop_lab::run(
                     scenario,
@@ -182,7 +180,9 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     arguments.clock.check(hosts)?;
     let in_real_time = hosts == HostsKind::Kernel && !arguments.clock.is_virtual();
     if arguments.jobs.is_some() && in_real_time {
-        bail!("kernel hosts run in real time, one run after the other: --jobs is for virtual time");
+        bail!(
+            "kernel hosts run in real time, one run after the other: --jobs is for simulated hosts or --clock virtual"
+        );
     }
     if hosts == HostsKind::Kernel && study.is_searched() {
         bail!("a case with a table [cases.search] takes some twenty runs at each point: that is for simulated hosts");

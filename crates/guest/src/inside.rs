@@ -1,7 +1,7 @@
 //! The guest's first process: it makes the machine ready, has its state saved, does one job, and turns it off.
 
 use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, PROGRAM};
-use crate::machine::{CODE_FILE, JobFile, OUT, SHARE};
+use crate::machine::{CODE_FILE, Job, OUT, SHARE};
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::reboot::{RebootMode, reboot};
@@ -64,17 +64,18 @@ fn live() -> io::Result<()> {
     let mut child = command.env("HOME", "/").env("PATH", "/").spawn()?;
     io::copy(child.stderr.as_mut().expect("a pipe"), &mut io::stderr())?;
     let status = child.wait()?;
-    fs::write(Path::new(OUT).join(CODE_FILE), status.code().unwrap_or(-1).to_string())?;
     load(OF_LEAVING)?;
     let to = "/host";
     mount(Some(SHARE), to, Some("9p"), MsFlags::empty(), Some("trans=virtio,version=9p2000.L,msize=512000"))
         .map_err(|error| named("cannot mount the shared folder", error.into()))?;
     copy(Path::new(OUT), Path::new(to)).map_err(|error| named("cannot keep the files of the run", error))?;
+    // The last file: with it, all are there.
+    fs::write(Path::new(to).join(CODE_FILE), status.code().unwrap_or(-1).to_string())?;
     Ok(umount(to)?)
 }
 
 /// Stops to have the state saved. Runs on with a job, or again without one: see `Machine::boot`.
-fn next_job() -> io::Result<JobFile> {
+fn next_job() -> io::Result<Job> {
     let ports = File::options().write(true).open("/dev/port")?;
     loop {
         ports.write_all_at(&[PANICKED], PANIC_PORT)?;

@@ -8,12 +8,15 @@
 //! ```
 
 use crate::error::{At as _, Error, Result};
+use crate::machine::remove_leftovers;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 
 /// Debian's kernels: the name, and the suite.
 const DEBIAN: [(&str, &str); 3] = [("debian-6.1", "bookworm"), ("debian-6.12", "trixie"), ("debian-newest", "sid")];
@@ -55,6 +58,8 @@ const OF_ARRIVAL: &[&str] = &["qemu_fw_cfg"];
 /// Those by which its files leave.
 const OF_LEAVING: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 
+/// How folders of work begin, before the number of their process.
+const WORK: &str = ".work-";
 const KERNEL_FILE: &str = "kernel.json";
 const IMAGE_FILE: &str = "vmlinuz";
 
@@ -68,7 +73,7 @@ pub struct Kernel {
     pub(crate) folder: PathBuf,
     pub(crate) image_digest: String,
     pub(crate) modules: Modules,
-    is_of_this_build: bool,
+    of_this_build: bool,
 }
 
 /// Modules in the order in which they are loaded, by when.
@@ -94,6 +99,11 @@ fn wanted() -> Vec<String> {
 }
 
 impl Kernel {
+    /// Whether it has the modules that this version looks for. Another one has to be fetched or built again.
+    pub fn is_of_this_build(&self) -> bool {
+        self.of_this_build
+    }
+
     pub(crate) fn image(&self) -> PathBuf {
         self.folder.join(IMAGE_FILE)
     }
@@ -130,7 +140,9 @@ impl Kernels {
         for entry in fs::read_dir(&self.folder).at("cannot read", &self.folder)? {
             let entry = entry.at("cannot read", &self.folder)?;
             // A fetch that is under way, or was killed, has a name with a leading dot.
-            if let Some(name) = entry.file_name().to_str().filter(|name| !name.starts_with('.')) {
+            let name = entry.file_name();
+            let is_kept = entry.path().join(KERNEL_FILE).exists();
+            if let Some(name) = name.to_str().filter(|name| is_kept && !name.starts_with('.')) {
                 kernels.push(self.read(name)?);
             }
         }
@@ -149,7 +161,7 @@ impl Kernels {
             return Err(Error::Kernel { name: name.to_owned(), here });
         }
         let kernel = self.read(name)?;
-        if !kernel.is_of_this_build {
+        if !kernel.of_this_build {
             let problem =
                 "another version of lasthop has kept it, with other modules: fetch or build it again".to_owned();
             return Err(Error::Kept { path: kernel.folder, problem });
@@ -174,10 +186,7 @@ impl Kernels {
             return Err(Error::Unknown { name: name.to_owned() });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
-        let work = tempfile::Builder::new()
-            .prefix(".fetch-")
-            .tempdir_in(&self.folder)
-            .at("cannot make a folder in", &self.folder)?;
+        let work = self.work_folder()?;
         say(&format!("fetching {name} (Debian's {suite})"));
         fetch_debian(suite, work.path())?;
         let image = find(&work.path().join("unpacked"), &|name| name.starts_with("vmlinuz"))?;
@@ -209,10 +218,7 @@ impl Kernels {
     /// Copies image and modules into a folder that then takes its place as a whole.
     fn keep(&self, name: &str, image: &Path, tree: &Path) -> Result<Kernel> {
         let to = self.folder.join(check_name(name)?);
-        let new = tempfile::Builder::new()
-            .prefix(".keep-")
-            .tempdir_in(&self.folder)
-            .at("cannot make a folder in", &self.folder)?;
+        let new = self.work_folder()?;
         let bytes = fs::read(image).at("cannot read", image)?;
         let release = release_of(&bytes).ok_or_else(|| Error::Kept {
             path: image.to_owned(),
@@ -233,14 +239,24 @@ impl Kernels {
         };
         let modules =
             Modules { of_jobs: unpack(OF_JOBS)?, of_arrival: unpack(OF_ARRIVAL)?, of_leaving: unpack(OF_LEAVING)? };
+        if modules.of_arrival.is_empty() {
+            let problem =
+                "it has no module qemu_fw_cfg, by which a guest gets its job: CONFIG_FW_CFG_SYSFS=m".to_owned();
+            return Err(Error::Kept { path: tree.to_owned(), problem });
+        }
         let file = KernelFile { release, sha256: digest(&bytes), modules, wanted: wanted() };
         let file = serde_json::to_vec_pretty(&file).expect("plain data");
         write(new.path().join(KERNEL_FILE), &file)?;
-        if to.exists() {
-            fs::remove_dir_all(&to).at("cannot replace", &to)?;
-        }
-        fs::rename(new.keep(), &to).at("cannot write", &to)?;
+        // What was there, if anything, goes with the folder of work.
+        let flags = if to.exists() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
+        renameat2(AT_FDCWD, new.path(), AT_FDCWD, &to, flags).map_err(std::io::Error::from).at("cannot write", &to)?;
         self.read(name)
+    }
+
+    fn work_folder(&self) -> Result<TempDir> {
+        remove_leftovers(&self.folder, WORK);
+        let prefix = format!("{WORK}{}-", std::process::id());
+        tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder).at("cannot make a folder in", &self.folder)
     }
 
     fn read(&self, name: &str) -> Result<Kernel> {
@@ -252,8 +268,8 @@ impl Kernels {
             problem: format!("{error}; remove {} and fetch it again", folder.display()),
         })?;
         let KernelFile { release, sha256, modules, wanted: looked_for } = file;
-        let is_of_this_build = looked_for == wanted();
-        Ok(Kernel { name: name.to_owned(), release, folder, image_digest: sha256, modules, is_of_this_build })
+        let of_this_build = looked_for == wanted();
+        Ok(Kernel { name: name.to_owned(), release, folder, image_digest: sha256, modules, of_this_build })
     }
 }
 
@@ -304,7 +320,7 @@ fn modules_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     walk(folder, &mut |path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if let Some((name, "" | ".xz" | ".zst" | ".gz")) = name.split_once(".ko") {
-            modules.insert(name.replace('-', "_"), path.to_owned());
+            modules.entry(name.replace('-', "_")).or_insert_with(|| path.to_owned());
         }
     })?;
     Ok(modules)
@@ -386,7 +402,8 @@ fn fetch_debian(suite: &str, work: &Path) -> Result<()> {
         format!(
             "Dir::Etc::sourcelist \"{here}/sources.list\";\nDir::Etc::sourceparts \"-\";\nDir::State::Lists \"{here}/lists\";\n\
              Dir::State::status \"{here}/status\";\nDir::Cache::Archives \"{here}/archives\";\nDir::Cache::pkgcache \"\";\n\
-             Dir::Cache::srcpkgcache \"\";\nAPT::Architecture \"amd64\";\nAPT::Architectures \"amd64\";\nAPT::Sandbox::User \"\";\n"
+             Dir::Cache::srcpkgcache \"\";\nAPT::Architecture \"amd64\";\nAPT::Architectures \"amd64\";\nAPT::Sandbox::User \"\";\n\
+             APT::Update::Error-Mode \"any\";\n"
         ),
     )?;
     let apt = |program: &str, arguments: &[&str]| {
@@ -424,7 +441,7 @@ pub(crate) fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(Error::Failed {
                 what: program,
-                said: format!("it is not here (Debian: apt install {package})"),
+                said: format!("it is not here (Debian: apt install {package}; `make setup` does)"),
             });
         }
         Err(error) => return Err(Error::Failed { what: program, said: error.to_string() }),
@@ -481,6 +498,9 @@ mod tests {
         image[0x300..0x305].copy_from_slice(b"6.99 ");
         image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
         fs::write(tree.join("bzImage"), &image).expect("written");
+        let refused = kernels.build("mine", &tree).expect_err("no module").to_string();
+        assert!(refused.contains("CONFIG_FW_CFG_SYSFS=m"), "{refused}");
+        fs::write(tree.join("drivers/qemu_fw_cfg.ko"), b"\0depends=\0").expect("written");
         fs::write(tree.join("drivers/9p.ko"), b"\0depends=9pnet\0").expect("written");
         fs::write(tree.join("drivers/9pnet.ko"), b"\0depends=\0").expect("written");
         let kernel = kernels.build("mine", &tree).expect("kept");

@@ -11,9 +11,11 @@ use crate::image::archive;
 use crate::kernels::{Kernel, cache, digest, run};
 use crate::monitor::{Monitor, Next};
 use crate::{INIT, image};
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,13 +39,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// States that are kept: those used last. Each has some 200 MB on disk.
 const MOST_STATES: usize = 6;
 
+/// How folders of work begin, before the number of their process.
+const WORK: &str = "run-";
 /// Where a job's files are in the guest, and the name of the folder that it shares with this machine.
 pub(crate) const OUT: &str = "/out";
 pub(crate) const SHARE: &str = "out";
 pub(crate) const CODE_FILE: &str = "exit-code";
 
 /// The job of one run: this program, with arguments and files.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Job {
     /// The arguments of this program in the guest.
     pub arguments: Vec<String>,
@@ -51,14 +55,6 @@ pub struct Job {
     pub files: Vec<(String, String)>,
     /// Seeds the guest's random numbers.
     pub seed: u64,
-}
-
-/// A job on its way.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct JobFile {
-    pub(crate) arguments: Vec<String>,
-    pub(crate) files: Vec<(String, String)>,
-    pub(crate) seed: u64,
 }
 
 /// What a job has left.
@@ -88,6 +84,8 @@ pub struct Machine {
     folder: PathBuf,
     /// The name of the state's folder.
     state: String,
+    /// Says that the state is in use.
+    used: Option<Flock<File>>,
 }
 
 impl Machine {
@@ -99,8 +97,7 @@ impl Machine {
         if std::env::consts::ARCH != "x86_64" {
             return Err(Error::Processor);
         }
-        let missing = |_| Error::Program { program: EMULATOR, package: PACKAGE };
-        let said = run(Command::new(EMULATOR).arg("--version"), PACKAGE).map_err(missing)?;
+        let said = run(Command::new(EMULATOR).arg("--version"), PACKAGE)?;
         let said = String::from_utf8_lossy(&said).into_owned();
         Ok(said.lines().next().unwrap_or_default().trim().to_owned())
     }
@@ -114,7 +111,7 @@ impl Machine {
         let emulator = Self::emulator()?;
         let folder = cache()?.join("machines");
         fs::create_dir_all(&folder).at("cannot make", &folder)?;
-        remove_leftovers(&folder);
+        remove_leftovers(&folder, WORK);
         let archive = archive(program, &kernel)?;
         let of = [
             emulator.as_bytes(),
@@ -124,12 +121,10 @@ impl Machine {
             &archive,
         ];
         let state = digest(&of.concat())[..32].to_owned();
-        let machine = Self { emulator, kernel, folder, state };
+        let mut machine = Self { emulator, kernel, folder, state, used: None };
         let to = machine.folder.join(&machine.state);
         if to.join("state").exists() {
-            // The one used last is kept longest.
-            let used = File::open(to.join("state")).and_then(|file| file.set_modified(SystemTime::now()));
-            used.at("cannot touch", &to)?;
+            machine.hold(&to)?;
             return Ok(Some(machine));
         }
         say(&format!("booting {} once, and keeping its state (some 20 s)", machine.kernel.name));
@@ -148,8 +143,18 @@ impl Machine {
             Err(_) if to.join("state").exists() => {}
             Err(source) => return Err(Error::File { what: "cannot write", path: to, source }),
         }
+        machine.hold(&to)?;
         machine.shrink();
         Ok(Some(machine))
+    }
+
+    /// Keeps the state from being removed while this lives, and for longest afterwards.
+    fn hold(&mut self, state: &Path) -> Result<()> {
+        let file = File::options().write(true).open(state.join("state")).at("cannot open", state)?;
+        file.set_modified(SystemTime::now()).at("cannot touch", state)?;
+        let locked = Flock::lock(file, FlockArg::LockShared).map_err(|(_, error)| std::io::Error::from(error));
+        self.used = Some(locked.at("cannot lock", state)?);
+        Ok(())
     }
 
     /// The kernel.
@@ -163,8 +168,7 @@ impl Machine {
     /// If the machine ends before the job, or files cannot be written.
     pub fn run(&self, job: &Job, stop: &AtomicBool, on_line: &mut dyn FnMut(&str)) -> Result<Option<Output>> {
         let work = self.work_folder()?;
-        let Job { arguments, files, seed } = job.clone();
-        let file = serde_json::to_vec(&JobFile { arguments, files, seed }).expect("plain data");
+        let file = serde_json::to_vec(job).expect("plain data");
         fs::write(work.path().join("job"), file).at("cannot write", work.path())?;
         let state = format!("../{}", self.state);
         let mut process = self.start(work.path(), &state, false, |command| {
@@ -184,8 +188,11 @@ impl Machine {
                 if stop.load(Ordering::Relaxed) {
                     return Ok(false);
                 }
-                if matches!(next, Next::End) {
-                    return Ok(true);
+                match next {
+                    Next::End => return Ok(true),
+                    // It has found no job, and waits for another state to be saved; or it has panicked.
+                    Next::Event(event) if event == "STOP" => return Err(Error::Ended { said: String::new() }),
+                    Next::Event(_) | Next::Nothing => {}
                 }
             }
         })();
@@ -272,7 +279,10 @@ impl Machine {
         command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
         // A Ctrl-C at the terminal is lasthop's.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|_| Error::Program { program: "setpriv", package: "util-linux" })?;
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::Program { program: "setpriv", package: "util-linux" },
+            _ => Error::Failed { what: "starting the emulator".to_owned(), said: error.to_string() },
+        })?;
         let mut process = Process { monitor: Monitor::of(&mut child), child };
         let begun = process.monitor.run("qmp_capabilities", &json!({})).and_then(|_| {
             let capabilities = json!([{ "capability": "x-ignore-shared", "state": true }]);
@@ -280,15 +290,16 @@ impl Machine {
         });
         match begun {
             Ok(_) => Ok(process),
-            Err(_) => {
+            Err(Error::Ended { .. }) => {
                 drop(process);
                 Err(Error::Ended { said: self::words(work) })
             }
+            Err(error) => Err(error),
         }
     }
 
     fn work_folder(&self) -> Result<TempDir> {
-        let prefix = format!("run-{}-", std::process::id());
+        let prefix = format!("{WORK}{}-", std::process::id());
         tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder).at("cannot make a folder in", &self.folder)
     }
 
@@ -298,12 +309,16 @@ impl Machine {
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
         let mut states: Vec<(SystemTime, PathBuf)> = paths
             .filter_map(|path| Some((fs::metadata(path.join("state")).ok()?.modified().ok()?, path)))
-            .filter(|(_, path)| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run-")))
+            .filter(|(_, path)| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(WORK)))
             .collect();
         states.sort();
         let most = states.len().saturating_sub(MOST_STATES);
         for (_, path) in &states[..most] {
-            let _ = fs::remove_dir_all(path);
+            let held = File::open(path.join("state")).map(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock));
+            // A folder of work, which goes with this process or is a leftover: never half a state.
+            if let (Ok(Ok(_free)), Ok(work)) = (held, self.work_folder()) {
+                let _ = fs::rename(path, work.path().join("old"));
+            }
         }
     }
 }
@@ -335,7 +350,7 @@ impl Console {
 
     /// Tells the lines that are new.
     fn lines(&mut self, on_line: &mut dyn FnMut(&str)) {
-        let bytes = fs::read(&self.path).unwrap_or_default();
+        let Ok(bytes) = fs::read(&self.path) else { return };
         self.text = String::from_utf8_lossy(&bytes).replace('\r', "");
         while let Some(length) = self.text[self.told..].find('\n') {
             on_line(&self.text[self.told..self.told + length]);
@@ -356,12 +371,12 @@ fn words(work: &Path) -> String {
     lines[first..].iter().map(|line| format!("\n  {line}")).collect()
 }
 
-/// Removes the folders of runs whose process is gone.
-fn remove_leftovers(folder: &Path) {
+/// Removes the folders of work whose process is gone: their names are `prefix`, its number, and a dash.
+pub(crate) fn remove_leftovers(folder: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.filter_map(std::result::Result::ok) {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name.strip_prefix("run-").and_then(|rest| rest.split_once('-')).map(|(process, _)| process);
+        let process = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-')).map(|(process, _)| process);
         if let Some(process) = process
             && !Path::new("/proc").join(process).exists()
         {

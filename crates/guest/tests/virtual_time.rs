@@ -1,7 +1,7 @@
 //! `lasthop run --clock virtual`, as its users call it. The kernel and the states are kept in target/virtual-time.
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -37,7 +37,9 @@ fn can_run() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
         let listed = String::from_utf8_lossy(&run(&["kernels", "list"]).stdout).into_owned();
-        let is_here = listed.lines().any(|line| line.starts_with("debian-6.12 ") && !line.contains("not here"));
+        let is_here = listed.lines().any(|line| {
+            line.starts_with("debian-6.12 ") && !line.contains("not here") && !line.contains("another version")
+        });
         let why = match Command::new(lasthop_guest::EMULATOR).arg("--version").output() {
             Err(error) => format!("{}: {error}", lasthop_guest::EMULATOR),
             Ok(_) if is_here => return true,
@@ -117,15 +119,21 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
     assert!((0.95..1.05).contains(&ratio), "{} and {} Mb/s", goodput(&quiet), goodput(&simulated));
 }
 
-/// The emulators that run with this cache folder.
-fn emulators() -> usize {
-    let here = cache().canonicalize().expect("it is there");
-    let of_ours = |process: &Path| {
-        let is_one = std::fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("qemu-system"));
-        is_one && std::fs::read_link(process.join("cwd")).is_ok_and(|folder| folder.starts_with(&here))
+/// The emulator that a process has started.
+fn emulator_of(parent: u32) -> Option<PathBuf> {
+    let is_one = |process: &PathBuf| {
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        let has = |line: &str| status.lines().any(|other| other.split_whitespace().eq(line.split_whitespace()));
+        has(&format!("PPid: {parent}")) && status.starts_with("Name:\tqemu-system")
     };
     let processes = std::fs::read_dir("/proc").expect("readable").filter_map(Result::ok);
-    processes.filter(|process| of_ours(&process.path())).count()
+    processes.map(|process| process.path()).find(is_one)
+}
+
+fn wait_for_emulator(of: &Child) -> PathBuf {
+    let emulator = OnceLock::new();
+    wait_until("the emulator runs", || emulator_of(of.id()).is_some_and(|found| emulator.set(found).is_ok()));
+    emulator.into_inner().expect("found")
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -143,29 +151,25 @@ fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
     }
     let long = [&["run"], &SHORT[..], &["--set", "duration_s=600"]].concat();
     let start = || command(&long).stderr(Stdio::piped()).spawn().expect("it starts");
-    let before = emulators();
-    let runs = || {
-        let entries = std::fs::read_dir(cache().join("lasthop/machines")).expect("it is there").filter_map(Result::ok);
-        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("run-")).count()
-    };
-
     let interrupted = start();
-    wait_until("the emulator runs", || emulators() > before);
-    let process = interrupted.id().to_string();
+    let (process, emulator) = (interrupted.id().to_string(), wait_for_emulator(&interrupted));
     assert!(Command::new("kill").args(["-INT", &process]).status().expect("it starts").success());
     let output = interrupted.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     assert!(said(&output).contains("nothing was kept"), "{}", said(&output));
-    wait_until("the emulator has ended", || emulators() == before);
+    wait_until("the emulator has ended", || !emulator.exists());
 
     let mut killed = start();
-    wait_until("the emulator runs", || emulators() > before);
+    let (process, emulator) = (killed.id(), wait_for_emulator(&killed));
     killed.kill().expect("it runs");
     killed.wait().expect("it ends");
-    wait_until("the kernel has ended the emulator", || emulators() == before);
+    wait_until("the kernel has ended the emulator", || !emulator.exists());
     // Its folder goes with the next run.
     result(&[]);
-    wait_until("no folder of a run is left", || runs() == 0);
+    let machines = std::fs::read_dir(cache().join("lasthop/machines")).expect("it is there").filter_map(Result::ok);
+    let prefix = format!("run-{process}-");
+    let left = machines.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    assert_eq!(left.count(), 0);
 }
 
 #[test]
