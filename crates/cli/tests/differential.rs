@@ -30,18 +30,18 @@ fn median(figures: impl Iterator<Item = f64>) -> f64 {
 /// Two figures of a run.
 type Figures = fn(&RunResult) -> (f64, f64);
 
-/// Compares two figures of kernel hosts with those of simulated ones: one run, and on a machine where that is further apart
-/// than `tolerance`, relative to the kernel's, the median of three or of five, for what disturbs the hosts' own threads is not
-/// all seen in a run's lateness. `told` names the figures.
-fn compare_in(scenario: &str, settings: &[String], of: Figures, tolerance: (f64, f64), told: &str) {
+/// Compares two figures of kernel hosts with the means of simulated ones over this number of seeds: one run, and on a machine
+/// where that is further apart than `tolerance`, relative to the kernel's, the median of three or of five, for what disturbs the
+/// hosts' own threads is not all seen in a run's lateness. `told` names the figures.
+fn compare_in(scenario: &str, settings: &[String], of: Figures, tolerance: (f64, f64), seeds: u64, told: &str) {
     let settings = settings.iter().flat_map(|setting| ["--set", setting.as_str()]);
     let arguments: Vec<&str> = ["run", scenario, "--json"].into_iter().chain(settings).collect();
     let start =
         |seed: u64| lasthop(&arguments).args(["--seed", &seed.to_string()]).spawn().expect("the command starts");
-    let all_at_once: Vec<Child> = (1..=SEEDS).map(start).collect();
+    let all_at_once: Vec<Child> = (1..=seeds).map(start).collect();
     let simulated = all_at_once.into_iter().map(|run| of(&result(&run.wait_with_output().expect("it ends"))));
     let simulated: Vec<(f64, f64)> = simulated.collect();
-    let mean = |figure: fn(&(f64, f64)) -> f64| simulated.iter().map(figure).sum::<f64>() / SEEDS as f64;
+    let mean = |figure: fn(&(f64, f64)) -> f64| simulated.iter().map(figure).sum::<f64>() / seeds as f64;
     let ours = (mean(|figures| figures.0), mean(|figures| figures.1));
     let mut runs: Vec<(f64, f64)> = Vec::new();
     loop {
@@ -78,7 +78,7 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, {policy}: Mb/s and ms");
-    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.10, 0.25), &told);
+    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.10, 0.25), SEEDS, &told);
 }
 
 /// Behind the access point with ARF and a constant window: goodput and median round trip, and both habitats' hosts take the
@@ -100,7 +100,8 @@ fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32, measured
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, ARF, {rates}, {segments} segments: Mb/s and ms");
-    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.15, 0.25), &told);
+    // At 1 Mb/s packets are few: over the seeds the goodput has a deviation of 17 %, and the mean of five was 9 % off.
+    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.15, 0.25), 39, &told);
 }
 
 /// Two senders of [utsumi]'s dumbbell, cubic, no losses but those of the queue of 50 packets: it is nearly always busy, and
@@ -124,7 +125,7 @@ fn two_cubics_on_a_dumbbell() {
         (result.aggregate_goodput_mbps, link.queue_mean)
     };
     let told = "two cubics on a dumbbell: Mb/s and packets in the queue";
-    compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), told);
+    compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), SEEDS, told);
 }
 
 /// The case fast-long-link: one of today's hosts over 160 ms and 100 Mb/s. What holds it back is its window, in both
@@ -137,7 +138,7 @@ fn one_upload_of_today_over_a_fast_and_long_link() {
     let settings = ["duration_s=11".into(), "warmup_s=9".into()];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").mean);
     let scenario = "crates/cli/tests/cases/fast-long-link.toml";
-    compare_in(scenario, &settings, of, (0.10, 0.02), "fast-long-link: Mb/s and ms");
+    compare_in(scenario, &settings, of, (0.10, 0.02), SEEDS, "fast-long-link: Mb/s and ms");
 }
 
 /// The case asymmetric-acks: the host's link takes 240 acknowledgements of 52 bytes in a second, and its queue holds 100. They
@@ -154,7 +155,7 @@ fn acknowledgements_wait_in_the_queue_of_their_link_alone() {
         (result.aggregate_goodput_mbps, rtt.mean)
     };
     let scenario = "crates/cli/tests/cases/asymmetric-acks.toml";
-    compare_in(scenario, &settings, of, (0.15, 0.10), "asymmetric-acks: Mb/s and ms");
+    compare_in(scenario, &settings, of, (0.15, 0.10), SEEDS, "asymmetric-acks: Mb/s and ms");
 }
 
 /// Two of today's stations behind an 802.11ac access point, at a third of its rate: goodput, and how many packets a
@@ -171,7 +172,7 @@ fn two_uploads_in_aggregates() {
         (result.aggregate_goodput_mbps, stations.iter().map(frames).sum::<f64>() / stations.len() as f64)
     };
     let told = "two hosts on 802.11ac: Mb/s and packets in a transmission";
-    compare_in("scenarios/ten-uploads-ac.toml", &settings, of, (0.15, 0.4), told);
+    compare_in("scenarios/ten-uploads-ac.toml", &settings, of, (0.15, 0.4), SEEDS, told);
 }
 
 /// At 1 Mb/s a packet of 1500 bytes takes 12 ms. Two packets of TCP, of two segments each, are 48 ms in the host's queue.
@@ -194,7 +195,7 @@ fn small_queues_of_a_slow_link_hold_two_packets_of_tcp() {
         assert!((48.0..75.0).contains(&rtt.p50), "{rtt:?}");
         (result.aggregate_goodput_mbps, rtt.p50)
     };
-    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.05, 0.10), "one upload at 1 Mb/s: Mb/s and ms");
+    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.05, 0.10), SEEDS, "one upload at 1 Mb/s: Mb/s and ms");
 }
 
 #[test]
@@ -239,7 +240,6 @@ fn ten_uploads_with_arf_and_eight_segments() {
 
 #[test]
 fn five_uploads_with_arf_over_all_rates_and_four_segments() {
-    // At 1 Mb/s packets are few: over the seeds the goodput varies by 15 % in 20 s.
     compare_bounded(5, 4, "all", 4, 22);
 }
 
