@@ -19,7 +19,7 @@ pub(crate) const DEFAULT_KERNEL: &str = "debian-6.12";
 #[derive(Args, Clone, Default)]
 pub(crate) struct ClockArguments {
     /// The clock of kernel hosts: `real`: this machine's own, as root; `virtual`: that of an emulated machine, which
-    /// counts instructions and is never late, for any user
+    /// counts instructions, for any user
     #[arg(long, value_enum, default_value = "real")]
     clock: Clock,
     /// The kernel of `--clock virtual`, of those that `lasthop kernels list` shows; without it debian-6.12

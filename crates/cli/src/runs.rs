@@ -210,7 +210,7 @@ impl Common {
             }
             Habitat::Simulated => Ok(lasthop_sim::check(scenario)?),
             Habitat::Kernel if self.clock.is_virtual() && self.retries > 0 => {
-                bail!("an emulated machine is never late: --retries is for --clock real")
+                bail!("an emulated machine does the same again: --retries is for --clock real")
             }
             Habitat::Kernel if self.clock.is_virtual() => {
                 ClockArguments::check_scenario(scenario, self.traffic.source())

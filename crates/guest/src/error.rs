@@ -29,7 +29,10 @@ pub enum Error {
         said: String,
     },
     /// There is no such kernel.
-    #[error("there is no kernel {name:?} here; accepted: {here}; `lasthop kernels fetch NAME` brings {}, `build` one of your own", crate::NAMES.join(", "))]
+    #[error(
+        "there is no kernel {name:?} here; accepted: {here}; `lasthop kernels fetch NAME` brings {}, `build` one of your own",
+        crate::NAMES.join(", ")
+    )]
     Kernel {
         /// The name.
         name: String,

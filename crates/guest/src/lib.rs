@@ -7,7 +7,7 @@
 //! ```
 //!
 //! QEMU's processor is emulated, a nanosecond an instruction, and its clock jumps ahead while it is idle
-//! (`-icount shift=0,sleep=off`). To itself such a machine is never late, however busy the real one is. No run needs
+//! (`-icount shift=0,sleep=off`). How busy the real machine is changes nothing in it. No run needs
 //! root or a network.
 //!
 //! *The same bytes.* Nothing reaches the guest at a moment that this machine's clock decides:

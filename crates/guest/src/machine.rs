@@ -130,7 +130,7 @@ impl Machine {
         say(&format!("booting {} once, and keeping its state (some 20 s)", machine.kernel.name));
         let new = machine.work_folder()?;
         fs::write(new.path().join("archive"), archive).at("cannot write", new.path())?;
-        if !machine.boot(new.path(), stop)? {
+        if !machine.boot(new.path(), stop).map_err(|error| with_words(error, new.path()))? {
             return Ok(None);
         }
         for file in ["console", "words", SHARE, "disk"] {
@@ -202,8 +202,8 @@ impl Machine {
         match (outcome, code) {
             (Ok(false), _) => Ok(None),
             (Ok(true), Some(code)) => Ok(Some(Output { code, said: console.text, work })),
-            (Err(Error::Ended { .. }) | Ok(true), _) => Err(Error::Ended { said: words(work.path()) }),
-            (Err(error), _) => Err(error),
+            (Ok(true), None) => Err(Error::Ended { said: words(work.path()) }),
+            (Err(error), _) => Err(with_words(error, work.path())),
         }
     }
 
@@ -227,7 +227,7 @@ impl Machine {
                     }
                     monitor.run("cont", &json!({}))?;
                 }
-                Next::End => return Err(Error::Ended { said: words(work) }),
+                Next::End => return Err(Error::Ended { said: String::new() }),
                 Next::Event(_) | Next::Nothing => {}
             }
             if stop.load(Ordering::Relaxed) {
@@ -288,14 +288,7 @@ impl Machine {
             let capabilities = json!([{ "capability": "x-ignore-shared", "state": true }]);
             process.monitor.run("migrate-set-capabilities", &json!({ "capabilities": capabilities }))
         });
-        match begun {
-            Ok(_) => Ok(process),
-            Err(Error::Ended { .. }) => {
-                drop(process);
-                Err(Error::Ended { said: self::words(work) })
-            }
-            Err(error) => Err(error),
-        }
+        begun.map(|_| process).map_err(|error| with_words(error, work))
     }
 
     fn work_folder(&self) -> Result<TempDir> {
@@ -356,6 +349,14 @@ impl Console {
             on_line(&self.text[self.told..self.told + length]);
             self.told += length + 1;
         }
+    }
+}
+
+/// Gives an end without words those of the console and of the emulator.
+fn with_words(error: Error, work: &Path) -> Error {
+    match error {
+        Error::Ended { said } if said.is_empty() => Error::Ended { said: words(work) },
+        other => other,
     }
 }
 

@@ -178,7 +178,7 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
         (&["run", "one-station", "--clock", "virtual"][..], "--clock virtual is for --hosts kernel"),
         (&["run", "one-station", "--kernel", "debian-6.12"], "--kernel needs --clock virtual"),
         (&["run", "one-station", "--hosts", "kernel", "--kernel", "debian-6.12"], "--kernel needs --clock virtual"),
-        (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--retries", "2"], "never late"),
+        (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--retries", "2"], "the same again"),
         (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--traffic", "iperf3"], "--clock real"),
         (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--kernel", "../x"], "name of a kernel"),
         (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--kernel", "none"], "kernels fetch"),
