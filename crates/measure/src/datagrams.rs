@@ -20,6 +20,8 @@ pub struct DatagramMeter {
     jitter_ms: Vec<f64>,
     /// Sent after the latest one that came: number and time.
     under_way: VecDeque<(u64, Time)>,
+    /// A bit for each number, in words of 64: it has come.
+    came: Vec<u64>,
 }
 
 impl DatagramMeter {
@@ -29,8 +31,14 @@ impl DatagramMeter {
         self.under_way.push_back((number, now));
     }
 
-    /// This datagram, sent after the warm-up, has come, or the answer to it, `took` after it was sent.
+    /// This datagram, sent after the warm-up, has come, or the answer to it, `took` after it was sent. Only the first time counts.
     pub fn on_received(&mut self, number: u64, took: Span) {
+        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+        self.came.resize(self.came.len().max(word + 1), 0);
+        if self.came[word] & bit != 0 {
+            return;
+        }
+        self.came[word] |= bit;
         while self.under_way.front().is_some_and(|(under_way, _)| *under_way <= number) {
             self.under_way.pop_front();
         }
@@ -97,6 +105,13 @@ mod tests {
         assert_eq!(result.jitter_ms, Some(35.0));
         // 51 ms before the end it is lost.
         assert_eq!(datagrams([&meter(5, &[(0, 10), (1, 50), (3, 20)])], ms(451), false).lost, 2);
+    }
+
+    #[test]
+    fn one_that_comes_twice_counts_once_and_one_that_comes_late_is_not_lost() {
+        let result = datagrams([&meter(70, &[(0, 10), (0, 20), (69, 10), (68, 150), (69, 30)])], ms(7000), false);
+        assert_eq!((result.received, result.lost), (3, 67));
+        assert_eq!(result.one_way_ms.map(|took| (took.min, took.max)), Some((10.0, 150.0)));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 #![allow(missing_docs)]
 
 use lasthop_network::{
-    AccessConfig, Config, Delivery, Destination, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig,
-    LossAt, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
+    AccessConfig, Config, Delivery, Destination, DirectionConfig, HostConfig, HostPath, Impairments, LinkConfig,
+    LinksConfig, LossAt, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use nix::time::{ClockId, clock_gettime};
@@ -101,6 +101,8 @@ fn access_point_config(stations: u16) -> Config {
         rate: Rate::from_mbps(1000.0),
         loss: Probability::ZERO,
         queue_packets: 1000,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
     };
     let topology = Topology::AccessPoint { access: AccessConfig::Wifi(wifi), path };
     Config::new(vec![HostConfig::new(8); stations.into()], topology)
@@ -202,6 +204,7 @@ fn direction(mbps: f64, delay_ms: u64, loss: f64) -> DirectionConfig {
         queue: QueueConfig::fifo(50),
         loss: Probability::new(loss).expect("a probability"),
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     }
 }
 

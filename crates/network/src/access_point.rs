@@ -8,7 +8,8 @@
 
 use crate::change::{Changed, DirectionChange};
 use crate::config::{AccessConfig, Config, DirectionConfig, HostConfig, LossAt, PathConfig};
-use crate::host_path::{Lanes, RoundTrip};
+use crate::host_path::{Course, Lanes, RoundTrip};
+use crate::impairments::{Impairments, Scatter};
 use crate::link::{Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue as _, QueueConfig};
@@ -20,7 +21,7 @@ use crate::turnaround::Turnarounds;
 use crate::watch::Log;
 use crate::wifi::Medium;
 use crate::wired::WiredAccess;
-use lasthop_units::{Probability, Span, Time};
+use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
@@ -69,16 +70,19 @@ impl<P: Clone> AccessPoint<P> {
         };
         let changes = network.path_changes();
         let there = path.rtt / 2;
-        let direction = |delay, loss| DirectionConfig {
+        let direction = |delay, loss, impairments| DirectionConfig {
             rate: path.rate,
             delay,
             queue: QueueConfig::fifo(path.queue_packets),
             loss,
             loss_at: LossAt::AfterQueue,
+            impairments,
         };
-        let mut up = Link::new(&direction(there, path.loss), changes, streams, "path/up");
-        let mut down = Link::new(&direction(path.rtt - there, Probability::ZERO), changes, streams, "path/down");
-        let has_lanes = hosts.iter().any(|host| host.path.is_some());
+        let [there_too, back_too] = path.impairments;
+        let mut up = Link::new(&direction(there, path.loss, there_too), changes, streams, "path/up");
+        let mut down = Link::new(&direction(path.rtt - there, path.back_loss, back_too), changes, streams, "path/down");
+        let has_own = |host: &HostConfig| host.path.is_some() || host.path_jitter.is_some();
+        let has_lanes = hosts.iter().any(has_own) || path.impairments.iter().any(Impairments::scatter);
         if has_lanes {
             let round_trip = |(number, host): (u16, &HostConfig)| match host.path {
                 Some(own) => RoundTrip::drawn(own, streams.stream(&format!("path/rtt/{number}"))),
@@ -87,8 +91,15 @@ impl<P: Clone> AccessPoint<P> {
             let numbers = numbers(hosts.iter().map(|host| host.is_idle));
             let mut round_trips: Vec<_> = numbers.into_iter().zip(hosts).map(round_trip).collect();
             round_trips.push(RoundTrip::Constant(path.rtt));
-            up = up.with_lanes(Lanes::new(Way::Forth, round_trips.clone()));
-            down = down.with_lanes(Lanes::new(Way::Back, round_trips));
+            let lanes = |impairments: &Impairments, way, name| {
+                let jitters = hosts.iter().map(|host| host.path_jitter).chain([None]);
+                let jitters = jitters.map(|own| own.unwrap_or(impairments.jitter)).collect::<Vec<_>>();
+                let scatters = impairments.scatter() || jitters.iter().any(|jitter| *jitter > Span::ZERO);
+                let scatter = scatters.then(|| Scatter::new(impairments, streams, name));
+                Lanes::new(Course::Path(way), round_trips.iter().cloned().zip(jitters), scatter)
+            };
+            up = up.with_lanes(lanes(&there_too, Way::Forth, "path/up"));
+            down = down.with_lanes(lanes(&back_too, Way::Back, "path/down"));
         }
         let turnarounds = match access {
             Access::Wifi(_) => Turnarounds::new(hosts, streams),

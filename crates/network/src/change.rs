@@ -310,6 +310,7 @@ impl WifiConfig {
 mod tests {
     use super::*;
     use crate::config::{HostConfig, LinkConfig, LossAt, WiredAccessConfig};
+    use crate::impairments::Impairments;
     use crate::queue::QueueConfig;
     use crate::wifi::Band;
 
@@ -319,6 +320,8 @@ mod tests {
             rate: Rate::from_mbps(1000.0),
             loss: Probability::ZERO,
             queue_packets: 10,
+            back_loss: Probability::ZERO,
+            impairments: [Impairments::NONE; 2],
         };
         Config::new(vec![HostConfig::new(10); 2], Topology::AccessPoint { access, path })
     }
@@ -429,6 +432,7 @@ mod tests {
             queue: QueueConfig::fifo(50),
             loss: Probability::ZERO,
             loss_at: LossAt::AfterQueue,
+            impairments: Impairments::NONE,
         };
         let links = vec![LinkConfig { ends: (0, 1), forth: direction, back: direction }];
         let topology = Topology::Links(LinksConfig { nodes: 2, attached: vec![0], links });

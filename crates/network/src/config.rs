@@ -10,6 +10,7 @@ pub use error::{
 pub(crate) use validation::{check, check_rate, check_snr};
 
 use crate::change::Change;
+use crate::impairments::Impairments;
 use crate::opportunities::Opportunities;
 use crate::queue::QueueConfig;
 use crate::routes::Routes;
@@ -78,6 +79,8 @@ pub struct HostConfig {
     pub frame_error_rate: Option<Probability>,
     /// The round-trip time of this host's own path, instead of the shared one. Not with links.
     pub path: Option<HostPath>,
+    /// The jitter of this host's own path, each way; `None` = the shared one's. Not with links.
+    pub path_jitter: Option<Span>,
     /// The shortest and the longest time from reception at its MAC to delivery; see `turnaround.rs`. Drawn uniformly
     /// for each packet; packets keep their order. Only Wi-Fi uses it. Default: none.
     pub turnaround: (Span, Span),
@@ -102,6 +105,7 @@ impl HostConfig {
             snr_db: None,
             frame_error_rate: None,
             path: None,
+            path_jitter: None,
             turnaround: (Span::ZERO, Span::ZERO),
             reports_departures: false,
             is_idle: false,
@@ -153,10 +157,12 @@ pub struct DirectionConfig {
     pub delay: Span,
     /// The queue in front of the transmitter.
     pub queue: QueueConfig,
-    /// Random loss, independent per packet.
+    /// The share of packets that is lost at random.
     pub loss: Probability,
     /// The place of the loss.
     pub loss_at: LossAt,
+    /// Bursts of these losses, jitter, reordering, duplicates.
+    pub impairments: Impairments,
 }
 
 /// Where a link direction loses packets.
@@ -317,8 +323,12 @@ pub struct PathConfig {
     pub rtt: Span,
     /// The rate of each direction.
     pub rate: Rate,
-    /// Random loss towards the server.
+    /// The share of packets that is lost at random towards the server.
     pub loss: Probability,
+    /// The same from the server.
+    pub back_loss: Probability,
+    /// Of each direction, towards the server and from it: bursts of these losses, jitter, reordering, duplicates.
+    pub impairments: [Impairments; 2],
     /// The queue of each direction in packets, including the one in service; at least 1.
     pub queue_packets: usize,
 }

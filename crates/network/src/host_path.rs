@@ -1,16 +1,18 @@
-//! A path of its own for each host: different and varying round-trip times.
+//! A path of its own for each host: different and varying round-trip times, and jitter. A link that jitters is one of them.
 //!
 //! 1. A host's round-trip time is constant for `change_every`, then drawn anew, uniformly from its range.
 //! 2. A packet gets half of the round-trip time at the end of its transmission: half up, half down.
 //! 3. After a decrease packets would overtake earlier ones of the same host and direction. Instead they arrive right
 //!    behind them. Packets of different hosts do overtake each other.
+//! 4. What else happens to a packet is said by `impairments`.
 //!
 //! Draw k is the k-th of the host's stream, independent of traffic. So two runs have the same round-trip times.
 //!
-//! Leaves out: delays that drift or depend on each other.
+//! Leaves out: delays that drift.
 
 use crate::config::HostPath;
-use crate::packet::{Destination, NodeId, Packet};
+use crate::impairments::Scatter;
+use crate::packet::{Destination, Packet};
 use crate::statistics::Way;
 use lasthop_units::{Span, Time};
 use rand::Rng;
@@ -18,12 +20,12 @@ use rand_chacha::ChaCha8Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One direction of the path, with a lane per host and one for broadcasts.
+/// One direction of the path, with a lane per host and one for broadcasts; or of a link, with one lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes<P> {
-    /// It says which lane is a packet's, and which half of the round trip: forth the first one, rounded down.
-    way: Way,
+    course: Course,
     lanes: Vec<Lane>,
+    scatter: Option<Box<Scatter>>,
     /// Packets by time of arrival: time, number in the order of departure, place in `packets`.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
     packets: Vec<Option<Packet<P>>>,
@@ -31,9 +33,19 @@ pub(crate) struct Lanes<P> {
     departed: u64,
 }
 
+/// Which lane is a packet's, and which part of its time is this direction's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Course {
+    /// The host's, and half of it: forth the first one, rounded down.
+    Path(Way),
+    /// The only one, and all.
+    Link,
+}
+
 #[derive(Clone, Debug)]
 struct Lane {
     round_trip: RoundTrip,
+    jitter: Span,
     last_arrival: Time,
 }
 
@@ -82,12 +94,18 @@ impl RoundTrip {
 }
 
 impl<P> Lanes<P> {
-    /// Lanes with these round-trip times: one per host, and a last one for the broadcasts.
-    pub(crate) fn new(way: Way, round_trips: Vec<RoundTrip>) -> Self {
-        let lane = |round_trip| Lane { round_trip, last_arrival: Time::ZERO };
+    /// Lanes with these round-trip times and jitters: one per host, and a last one for the broadcasts; or one with the delay of a
+    /// link.
+    pub(crate) fn new(
+        course: Course,
+        lanes: impl IntoIterator<Item = (RoundTrip, Span)>,
+        scatter: Option<Scatter>,
+    ) -> Self {
+        let lane = |(round_trip, jitter)| Lane { round_trip, jitter, last_arrival: Time::ZERO };
         Self {
-            way,
-            lanes: round_trips.into_iter().map(lane).collect(),
+            course,
+            lanes: lanes.into_iter().map(lane).collect(),
+            scatter: scatter.map(Box::new),
             arrivals: BinaryHeap::new(),
             packets: Vec::new(),
             free: Vec::new(),
@@ -95,7 +113,7 @@ impl<P> Lanes<P> {
         }
     }
 
-    /// Changes the round-trip time of hosts without their own.
+    /// Changes the round-trip time of hosts without their own, or the delay of a link.
     pub(crate) fn change_shared(&mut self, new: Span) {
         for lane in &mut self.lanes {
             if let RoundTrip::Constant(rtt) = &mut lane.round_trip {
@@ -105,18 +123,37 @@ impl<P> Lanes<P> {
     }
 
     /// Takes a packet with the end of its transmission at `sent`, past or future.
-    pub(crate) fn push(&mut self, sent: Time, packet: Packet<P>) {
-        let host = match (self.way, packet.to) {
-            (Way::Forth, _) => packet.from,
-            (Way::Back, Destination::Node(to)) => to,
-            (Way::Back, Destination::Broadcast) => NodeId(self.lanes.len() as u16 - 1),
+    pub(crate) fn push(&mut self, sent: Time, packet: Packet<P>)
+    where
+        P: Clone,
+    {
+        let index = match (self.course, packet.to) {
+            (Course::Path(Way::Forth), _) => packet.from.index(),
+            (Course::Path(Way::Back), Destination::Node(to)) => to.index(),
+            (Course::Path(Way::Back), Destination::Broadcast) => self.lanes.len() - 1,
+            (Course::Link, _) => 0,
         };
-        let lane = &mut self.lanes[host.index()];
-        let rtt = lane.round_trip.at(sent);
-        let there = rtt / 2;
-        let delay = if self.way == Way::Forth { there } else { rtt - there };
-        let arrival = (sent + delay).max(lane.last_arrival);
-        lane.last_arrival = arrival;
+        let lane = &mut self.lanes[index];
+        let time = lane.round_trip.at(sent);
+        let delay = match self.course {
+            Course::Path(Way::Forth) => time / 2,
+            Course::Path(Way::Back) => time - time / 2,
+            Course::Link => time,
+        };
+        let Some(scatter) = &mut self.scatter else {
+            let arrival = (sent + delay).max(lane.last_arrival);
+            lane.last_arrival = arrival;
+            return self.put(arrival, packet);
+        };
+        let copy = scatter.doubles().then(|| packet.clone());
+        let arrivals = [Some(packet), copy]
+            .map(|packet| packet.map(|one| (scatter.arrival(sent, delay, lane.jitter, &mut lane.last_arrival), one)));
+        for (arrival, packet) in arrivals.into_iter().flatten() {
+            self.put(arrival, packet);
+        }
+    }
+
+    fn put(&mut self, arrival: Time, packet: Packet<P>) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.packets.push(None);
             self.packets.len() as u32 - 1
@@ -146,6 +183,7 @@ impl<P> Lanes<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::NodeId;
     use crate::random::Streams;
     use lasthop_units::Bytes;
 
@@ -186,8 +224,8 @@ mod tests {
 
     #[test]
     fn places_of_packets_are_used_again() {
-        let constant = vec![RoundTrip::Constant(Span::from_millis(4)); 2];
-        let mut lanes = Lanes::new(Way::Forth, constant);
+        let constant = vec![(RoundTrip::Constant(Span::from_millis(4)), Span::ZERO); 2];
+        let mut lanes = Lanes::new(Course::Path(Way::Forth), constant, None);
         for number in 0..1000 {
             let to = Destination::Node(NodeId(1));
             let packet =

@@ -19,13 +19,13 @@
 //! The cost of a packet does not depend on other packets, nor on idle stations or links.
 //!
 //! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired) with its `server` and `opportunities`, `wired` (a wired last hop), [`wifi`] (DCF,
-//! aggregation), `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
+//! aggregation), `impairments` of wires, `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
 //! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
 //! `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
 //!
 //! ```
 //! use lasthop_network::{
-//!     AccessConfig, Config, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Topology, WifiConfig,
+//!     AccessConfig, Config, Destination, HostConfig, Impairments, Network, NodeId, Packet, PathConfig, Topology, WifiConfig,
 //! };
 //! use lasthop_network::wifi::Standard;
 //! use lasthop_units::{Bytes, Probability, Rate, Span, Time};
@@ -36,7 +36,9 @@
 //!         rtt: Span::from_millis(4),
 //!         rate: Rate::from_mbps(1000.0),
 //!         loss: Probability::ZERO,
+//!         back_loss: Probability::ZERO,
 //!         queue_packets: 1000,
+//!         impairments: [Impairments::NONE; 2],
 //!     },
 //! };
 //! let config = Config::new(vec![HostConfig::new(100)], topology);
@@ -60,6 +62,7 @@ mod access_point;
 mod change;
 mod config;
 mod host_path;
+mod impairments;
 mod last_hop;
 mod link;
 mod links;
@@ -84,6 +87,7 @@ pub use config::{
     HostPath, LinkConfig, LinkField, LinksConfig, LossAt, NetworkField, PathConfig, PathField, QueueField, Topology,
     WifiConfig, WifiField, WifiRules, WiredAccessConfig,
 };
+pub use impairments::Impairments;
 pub use last_hop::LastHop;
 pub use opportunities::Opportunities;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};

@@ -6,8 +6,8 @@
 //! 3. A packet with a loss after the queue is lost at the end of its transmission (a transmission error). The others
 //!    arrive after the delay.
 //!
-//! Losses are independent. With a common delay, packets never overtake each other. With a delay per host (`host_path`),
-//! those of one host do not.
+//! With a common delay, packets never overtake each other. With a delay per host (`host_path`), those of one host do not.
+//! Losses in bursts, jitter, reordering and duplicates are those of `impairments`.
 //!
 //! In a drop-tail queue later arrivals never change a packet's departure. So it is computed when the packet joins, and
 //! the packet causes one event: its arrival or its loss. Queue lengths are booked later, with the true times. In the
@@ -17,27 +17,26 @@
 //! Other disciplines, and links that change, choose when the transmitter is free: two events per packet, sent and
 //! arrived.
 //!
-//! Leaves out: framing overhead (rates are rates of IP bytes, as a traffic shaper's), jitter, losses in bursts.
+//! Leaves out: framing overhead (rates are rates of IP bytes, as a traffic shaper's).
 
 use crate::change::DirectionChange;
 use crate::config::{DirectionConfig, LossAt};
-use crate::host_path::Lanes;
+use crate::host_path::{Course, Lanes, RoundTrip};
+use crate::impairments::{Losses, Scatter};
 use crate::packet::{Departure, Packet};
 use crate::queue::{AnyQueue, Discipline, Queue as _};
-use crate::random::{Streams, happens};
+use crate::random::Streams;
 use crate::server::{NewPace, Server};
 use crate::statistics::{Cause, Counted, LinkStatistics, Observed, QueueId};
 use crate::watch::{Log, Tap};
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
-use rand_chacha::ChaCha8Rng;
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Link<P> {
     rate: Rate,
-    loss: Probability,
+    losses: Losses,
     loss_at: LossAt,
-    loss_stream: ChaCha8Rng,
     service: Service<P>,
     underway: Underway<P>,
     /// Packets with a loss or a departure to report at the end of transmission; drop-tail only.
@@ -84,9 +83,9 @@ pub(crate) enum Taken {
     LostBeforeQueue,
 }
 
-impl<P> Link<P> {
-    /// An idle link. It may [change](Link::change) only with `changes`. Its random streams are `name`/loss and, with
-    /// FQ-CoDel, `name`/fq-codel.
+impl<P: Clone> Link<P> {
+    /// An idle link. It may [change](Link::change) only with `changes`. Its random streams are `name`/loss, those of its
+    /// `Scatter` and, with FQ-CoDel, `name`/fq-codel.
     pub(crate) fn new(config: &DirectionConfig, changes: bool, streams: Streams, name: &str) -> Self {
         let service = match config.queue.discipline {
             Discipline::Fifo if !changes => Service::Timetable(Timetable::new(config.queue.packets)),
@@ -95,13 +94,20 @@ impl<P> Link<P> {
                 Service::Queue(Box::new(Transmitter::new(queue, Server::new(config.rate))))
             }
         };
+        let impairments = &config.impairments;
+        let underway = if impairments.scatter() {
+            let lane = (RoundTrip::Constant(config.delay), impairments.jitter);
+            let scatter = Scatter::new(impairments, streams, name);
+            Underway::Lanes(Box::new(Lanes::new(Course::Link, [lane], Some(scatter))))
+        } else {
+            Underway::InOrder { delay: config.delay, packets: VecDeque::new() }
+        };
         Self {
             rate: config.rate,
-            loss: config.loss,
+            losses: Losses::new(config.loss, impairments.loss_burst, streams.stream(&format!("{name}/loss"))),
             loss_at: config.loss_at,
-            loss_stream: streams.stream(&format!("{name}/loss")),
             service,
-            underway: Underway::InOrder { delay: config.delay, packets: VecDeque::new() },
+            underway,
             notices: VecDeque::new(),
             last_transmission: (Bytes::ZERO, Span::ZERO),
             next_event: Time::MAX,
@@ -111,10 +117,7 @@ impl<P> Link<P> {
     }
 
     /// Tells its losses, under the name `place`, from now on.
-    pub(crate) fn watch(&mut self, log: &Log<P>, place: QueueId)
-    where
-        P: Clone,
-    {
+    pub(crate) fn watch(&mut self, log: &Log<P>, place: QueueId) {
         self.tap = Tap::new(log, place);
         if let Service::Queue(transmitter) = &mut self.service {
             transmitter.queue.desk_mut().tap = Tap::new(log, place);
@@ -123,24 +126,24 @@ impl<P> Link<P> {
 
     /// The same link with a delay per host instead of one for all.
     pub(crate) fn with_lanes(self, lanes: Lanes<P>) -> Self {
-        Self { underway: Underway::ByHost(Box::new(lanes)), ..self }
+        Self { underway: Underway::Lanes(Box::new(lanes)), ..self }
     }
 
     /// Changes the link, whose transmitter has this pace then. What is left of the packet in transmission goes at the new
     /// one; packets already sent keep their arrival times.
     ///
     /// # Panics
-    /// If the link was made without changes, or has a delay per host.
+    /// If the link was made without changes.
     pub(crate) fn change(&mut self, now: Time, to: DirectionChange, pace: NewPace) {
         let Service::Queue(transmitter) = &mut self.service else { panic!("a timetable is not made anew") };
         self.rate = to.rate.unwrap_or(self.rate);
         transmitter.change(now, pace);
-        self.loss = to.loss.unwrap_or(self.loss);
+        self.losses.share = to.loss.unwrap_or(self.losses.share);
         self.last_transmission = (Bytes::ZERO, Span::ZERO);
         if let Some(new) = to.delay {
             match &mut self.underway {
                 Underway::InOrder { delay, .. } => *delay = new,
-                Underway::ByHost(_) => panic!("lanes have delays of their own"),
+                Underway::Lanes(lanes) => lanes.change_shared(new),
             }
         }
         self.serve(now);
@@ -152,13 +155,13 @@ impl<P> Link<P> {
     /// # Panics
     /// If the link has one delay for all hosts.
     pub(crate) fn change_round_trip(&mut self, rtt: Span) {
-        let Underway::ByHost(lanes) = &mut self.underway else { panic!("a link without lanes has one delay") };
+        let Underway::Lanes(lanes) = &mut self.underway else { panic!("a link without lanes has one delay") };
         lanes.change_shared(rtt);
     }
 
     /// Accepts a packet from another part of the network.
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<Taken, Packet<P>> {
-        if self.loss_at == LossAt::BeforeQueue && happens(self.loss, &mut self.loss_stream) {
+        if self.loss_at == LossAt::BeforeQueue && self.losses.take_next() {
             self.counted_mut().drop(Cause::RandomLoss, 1);
             self.tap.lost(now, Cause::RandomLoss, &packet, None);
             return Ok(Taken::LostBeforeQueue);
@@ -172,7 +175,7 @@ impl<P> Link<P> {
                     self.tap.lost(now, Cause::QueueFull, &packet, None);
                     return Err(packet);
                 }
-                let is_lost = self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream);
+                let is_lost = self.loss_at == LossAt::AfterQueue && self.losses.take_next();
                 let sent = timetable.push(now, packet.size, transmission, is_lost);
                 if is_lost {
                     self.notices.push_back(Notice { at: sent, departure: packet.departure(), is_lost });
@@ -276,7 +279,7 @@ impl<P> Link<P> {
             Service::Queue(transmitter) => {
                 let packet = transmitter.finish(now);
                 let departure = packet.departure();
-                if self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream) {
+                if self.loss_at == LossAt::AfterQueue && self.losses.take_next() {
                     transmitter.queue.desk_mut().lost(now, Cause::RandomLoss, &packet, None);
                 } else {
                     self.underway.push(now, packet);
@@ -508,10 +511,10 @@ impl<P> Transmitter<P> {
 #[derive(Clone, Debug)]
 enum Underway<P> {
     InOrder { delay: Span, packets: VecDeque<(Time, Packet<P>)> },
-    ByHost(Box<Lanes<P>>),
+    Lanes(Box<Lanes<P>>),
 }
 
-impl<P> Underway<P> {
+impl<P: Clone> Underway<P> {
     /// Takes a packet with the end of its transmission at `sent`, past or future.
     fn push(&mut self, sent: Time, packet: Packet<P>) {
         match self {
@@ -520,7 +523,7 @@ impl<P> Underway<P> {
                 let before = packets.back().map_or(Time::ZERO, |(at, _)| *at);
                 packets.push_back((before.max(sent + *delay), packet));
             }
-            Self::ByHost(lanes) => lanes.push(sent, packet),
+            Self::Lanes(lanes) => lanes.push(sent, packet),
         }
     }
 
@@ -528,7 +531,7 @@ impl<P> Underway<P> {
     fn next_arrival(&self) -> Time {
         match self {
             Self::InOrder { packets, .. } => packets.front().map_or(Time::MAX, |(at, _)| *at),
-            Self::ByHost(lanes) => lanes.next_arrival(),
+            Self::Lanes(lanes) => lanes.next_arrival(),
         }
     }
 
@@ -536,14 +539,14 @@ impl<P> Underway<P> {
     fn pop(&mut self) -> Packet<P> {
         match self {
             Self::InOrder { packets, .. } => packets.pop_front().expect("somebody has looked at it").1,
-            Self::ByHost(lanes) => lanes.pop(),
+            Self::Lanes(lanes) => lanes.pop(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Self::InOrder { packets, .. } => packets.len(),
-            Self::ByHost(lanes) => lanes.len(),
+            Self::Lanes(lanes) => lanes.len(),
         }
     }
 }
@@ -587,7 +590,9 @@ impl BusyTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::impairments::Impairments;
     use crate::queue::QueueConfig;
+    use lasthop_units::Probability;
     use proptest::prelude::*;
 
     /// 1500 B take 1 ms, then 10 ms of delay; room for two.
@@ -598,6 +603,7 @@ mod tests {
             queue: QueueConfig::fifo(2),
             loss: Probability::new(loss).unwrap(),
             loss_at,
+            impairments: Impairments::NONE,
         }
     }
 

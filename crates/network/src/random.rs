@@ -5,7 +5,7 @@
 //! with the same seed draw the same numbers. The key of a stream's ChaCha8 is SHA-256(seed, little-endian ‖ name).
 
 use lasthop_units::Probability;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
@@ -50,6 +50,17 @@ pub fn numbers(idle: impl IntoIterator<Item = bool>) -> Vec<u16> {
 #[inline]
 pub(crate) fn happens(probability: Probability, stream: &mut ChaCha8Rng) -> bool {
     probability != Probability::ZERO && (probability == Probability::ONE || draw(probability, stream))
+}
+
+/// Draws from the standard normal distribution, by the polar method (G. Marsaglia and T. A. Bray, 1964).
+pub(crate) fn normal(stream: &mut ChaCha8Rng) -> f64 {
+    loop {
+        let [x, y] = [0; 2].map(|_| 2.0 * stream.random::<f64>() - 1.0);
+        let square = x * x + y * y;
+        if square > 0.0 && square < 1.0 {
+            return x * (-2.0 * square.ln() / square).sqrt();
+        }
+    }
 }
 
 fn draw(probability: Probability, stream: &mut ChaCha8Rng) -> bool {

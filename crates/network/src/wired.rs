@@ -8,6 +8,7 @@
 
 use crate::change::DirectionChange;
 use crate::config::{DirectionConfig, HostConfig, LossAt, WiredAccessConfig};
+use crate::impairments::Impairments;
 use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{AnyQueue, Queue, QueueConfig};
@@ -38,7 +39,8 @@ impl<P: Clone> WiredAccess<P> {
     /// An idle access. It may [change](WiredAccess::change) only with `changes`.
     pub(crate) fn new(config: &WiredAccessConfig, changes: bool, hosts: &[HostConfig], streams: Streams) -> Self {
         let WiredAccessConfig { rate, delay, queue } = *config;
-        let down = DirectionConfig { rate, delay, queue, loss: Probability::ZERO, loss_at: LossAt::AfterQueue };
+        let (loss, loss_at, impairments) = (Probability::ZERO, LossAt::AfterQueue, Impairments::NONE);
+        let down = DirectionConfig { rate, delay, queue, loss, loss_at, impairments };
         let host = |host: &HostConfig| AnyQueue::new(QueueConfig::fifo(host.queue_packets), streams, "");
         Self {
             hosts: hosts.iter().map(host).collect(),

@@ -5,8 +5,8 @@ mod common;
 use common::{access_point, hosts, instant_path, packet, run, us, wifi};
 use lasthop_network::{
     AccessConfig, Cause, Change, Changed, Config, Delivery, Destination, DirectionChange, DirectionConfig, HostConfig,
-    HostPath, LinkConfig, LinksConfig, LossAt, Network, NodeId, PathConfig, QueueConfig, QueueId, RateControl,
-    Standard, Topology, Way, WifiConfig, WiredAccessConfig,
+    HostPath, Impairments, LinkConfig, LinksConfig, LossAt, Network, NodeId, PathConfig, QueueConfig, QueueId,
+    RateControl, Standard, Topology, Way, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ fn one_link(changes: Vec<Change>) -> Config {
         queue: QueueConfig::fifo(100),
         loss: Probability::ZERO,
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     };
     let links = vec![LinkConfig { ends: (0, 1), forth: direction, back: direction }];
     let topology = Topology::Links(LinksConfig { nodes: 2, attached: vec![0], links });
@@ -122,6 +123,8 @@ fn wired(own: Option<HostPath>, what: Changed, at_us: u64) -> Config {
         rate: Rate::from_mbps(12.0),
         loss: Probability::ZERO,
         queue_packets: 100,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
     };
     let mut all = hosts(2, 100);
     all[1].path = own;
@@ -346,6 +349,7 @@ fn a_last_hop_is_the_last_link_on_the_way_to_the_host() {
         queue: QueueConfig::fifo(10),
         loss: Probability::new(loss).unwrap(),
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     };
     // 0 --- 1 --- 2, and 3 on 0 as well: host 0 on node 0.
     let links = vec![

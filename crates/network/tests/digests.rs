@@ -6,8 +6,8 @@ mod common;
 
 use common::{access_point, hosts, packet, wifi};
 use lasthop_network::{
-    AccessConfig, Config, Delivery, Destination, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig,
-    RateControl, RateSet, Standard, Statistics, WifiConfig, WiredAccessConfig,
+    AccessConfig, Config, Delivery, Destination, Impairments, Network, NodeId, Packet, PathConfig, PhyRate,
+    QueueConfig, RateControl, RateSet, Standard, Statistics, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use sha2::{Digest, Sha256};
@@ -155,6 +155,8 @@ fn path() -> PathConfig {
         rate: Rate::from_mbps(97.0),
         loss: Probability::new(0.02).unwrap(),
         queue_packets: 20,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
     }
 }
 

@@ -4,8 +4,8 @@ mod common;
 
 use common::{access_point, hosts, packet, run, us, wifi};
 use lasthop_network::{
-    AccessConfig, Band, Cause, Change, Changed, Config, Delivery, DeviceLimit, Discipline, Mac80211Config, Network,
-    NodeId, PathConfig, QueueConfig, QueueId, RateControl, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Band, Cause, Change, Changed, Config, Delivery, DeviceLimit, Discipline, Impairments, Mac80211Config,
+    Network, NodeId, PathConfig, QueueConfig, QueueId, RateControl, Standard, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -26,6 +26,8 @@ fn path_and_wired_access_stand_still_in_the_middle_of_a_packet_both_ways() {
         rate: Rate::from_mbps(12.0),
         loss: Probability::ZERO,
         queue_packets: 3,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
     };
     let config = access_point(hosts(1, 5), AccessConfig::Wired(access), path);
     let held = |held| Changed::Path { rtt: None, rate: None, loss: None, held: Some(held), opportunities: None };

@@ -5,7 +5,8 @@ mod common;
 use common::{access_point, hosts, packet, run, us};
 use lasthop_network::random::Streams;
 use lasthop_network::{
-    AccessConfig, Config, Delivery, Destination, HostPath, Network, Packet, PathConfig, QueueConfig, WiredAccessConfig,
+    AccessConfig, Config, Delivery, Destination, HostPath, Impairments, Network, Packet, PathConfig, QueueConfig,
+    WiredAccessConfig,
 };
 use lasthop_units::{Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -17,7 +18,14 @@ const MS: Span = Span::from_millis(1);
 fn config(own: &[Option<HostPath>]) -> Config {
     let queue = QueueConfig::fifo(1000);
     let access = WiredAccessConfig { rate: Rate::from_mbps(1000.0), delay: Span::ZERO, queue };
-    let path = PathConfig { rtt: MS * 100, rate: Rate::from_mbps(12.0), loss: Probability::ZERO, queue_packets: 1000 };
+    let path = PathConfig {
+        rtt: MS * 100,
+        rate: Rate::from_mbps(12.0),
+        loss: Probability::ZERO,
+        queue_packets: 1000,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
+    };
     let mut hosts = hosts(own.len(), 1000);
     hosts.iter_mut().zip(own).for_each(|(host, path)| host.path = *path);
     access_point(hosts, AccessConfig::Wired(access), path)

@@ -5,7 +5,7 @@ mod common;
 use common::{hosts, packet, run, us};
 use lasthop_network::{
     Cause, Config, Delivery, Departure, Destination, DirectionConfig, Discipline, Drops, FqCodelConfig, HostConfig,
-    LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Topology, Way,
+    Impairments, LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Topology, Way,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -17,6 +17,7 @@ fn direction(mbps: f64, delay_us: u64, queue_packets: usize) -> DirectionConfig 
         queue: QueueConfig::fifo(queue_packets),
         loss: Probability::ZERO,
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     }
 }
 
@@ -149,6 +150,49 @@ fn what_is_lost_after_the_queue_takes_as_much_as_what_arrives() {
     let link = statistics.links[0];
     assert_eq!((link.packets, link.busy, link.utilization), (10_000, Span::from_secs(10), 0.5));
     assert_eq!(statistics.queue(place(0, FORTH)).mean_packets, 0.5);
+}
+
+/// 10,000 packets, one each 2 ms, over 12 Mb/s and 20 ms: when they arrive, with their numbers.
+fn impaired(impairments: Impairments, queue: QueueConfig) -> Vec<(Time, u32)> {
+    let back = direction(12.0, 20_000, 100);
+    let forth = DirectionConfig { queue, impairments, ..back };
+    let mut network = Network::new(&links(2, &[0], vec![LinkConfig { ends: (0, 1), forth, back }]), 1).unwrap();
+    let mut deliveries = Vec::new();
+    for number in 0..10_000 {
+        network.offer(us(2000 * number), packet(0, 2, 1500, number as u32)).unwrap();
+        network.advance(us(2000 * number), &mut deliveries);
+    }
+    deliveries.extend(run(&mut network, us(30_000_000)));
+    assert_eq!(network.packets_inside(), 0);
+    assert!(deliveries.is_sorted_by_key(|delivery| delivery.at));
+    deliveries.iter().map(|delivery| (delivery.at, delivery.packet.payload)).collect()
+}
+
+#[test]
+fn impairments_are_the_same_behind_all_queues() {
+    let share = |share| Probability::new(share).unwrap();
+    let jitter = Span::from_millis(5);
+    let all = Impairments { jitter, reorder: share(0.01), duplicate: share(0.02), ..Impairments::NONE };
+    let received = impaired(all, QueueConfig::fifo(100));
+    assert_eq!(received, impaired(all, QueueConfig::fq_codel(100)));
+    // Binomial(10000, 0.02): mean 200, standard deviation 14; five of them.
+    assert!((10_130..=10_270).contains(&received.len()), "{}", received.len());
+    // Those of 1 % are sent at 2000 k + 1000, and wait for nobody.
+    let at_once = received.iter().filter(|(at, number)| *at == us(2000 * u64::from(*number) + 1000)).count();
+    // Binomial(10200, 0.01): mean 102, standard deviation 10; five of them.
+    assert!((52..=152).contains(&at_once), "{at_once}");
+}
+
+#[test]
+fn jitter_keeps_the_order_unless_it_may_reorder() {
+    let jitter = Impairments { jitter: Span::from_millis(5), ..Impairments::NONE };
+    let late = |received: &[(Time, u32)]| received.windows(2).filter(|pair| pair[0].1 > pair[1].1).count();
+    let (kept, free) = (impaired(jitter, QueueConfig::fifo(100)), Impairments { jitter_reorders: true, ..jitter });
+    assert_eq!((late(&kept), kept.len()), (0, 10_000));
+    let free = impaired(free, QueueConfig::fifo(100));
+    // Two neighbours change places where their draws differ by more than 2 ms: with a deviation of 5 √2 ms in 39 % of all, and
+    // some more or fewer where a third one comes between them.
+    assert!((2500..=4500).contains(&late(&free)) && free.len() == 10_000, "{}", late(&free));
 }
 
 #[test]
@@ -325,6 +369,7 @@ fn configs(disciplines: bool) -> impl Strategy<Value = Config> {
         queue: QueueConfig { discipline, packets },
         loss: Probability::new(loss).unwrap(),
         loss_at: if before { LossAt::BeforeQueue } else { LossAt::AfterQueue },
+        impairments: Impairments::NONE,
         ..self::direction(mbps, delay_us, 1)
     });
     let link = (any::<usize>(), any::<usize>(), direction.clone(), direction);

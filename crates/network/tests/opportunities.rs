@@ -4,8 +4,8 @@ mod common;
 
 use common::{access_point, hosts, packet, run, us};
 use lasthop_network::{
-    AccessConfig, Change, Changed, Config, DirectionChange, DirectionConfig, LinkConfig, LinksConfig, LossAt, Network,
-    Opportunities, PathConfig, QueueConfig, Topology, Way, WiredAccessConfig,
+    AccessConfig, Change, Changed, Config, DirectionChange, DirectionConfig, Impairments, LinkConfig, LinksConfig,
+    LossAt, Network, Opportunities, PathConfig, QueueConfig, Topology, Way, WiredAccessConfig,
 };
 use lasthop_units::{Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -31,6 +31,7 @@ fn link(trace: Arc<Opportunities>, at_us: u64) -> Config {
         queue: QueueConfig::fifo(100_000),
         loss: Probability::ZERO,
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     };
     let links = vec![LinkConfig { ends: (0, 1), forth: direction, back: direction }];
     let topology = Topology::Links(LinksConfig { nodes: 2, attached: vec![0], links });
@@ -126,8 +127,14 @@ fn a_call_waits_for_the_opportunities() {
 fn path_and_wired_access_follow_opportunities_both_ways() {
     let queue = QueueConfig::fifo(100);
     let access = WiredAccessConfig { rate: Rate::from_mbps(1000.0), delay: Span::ZERO, queue };
-    let path =
-        PathConfig { rtt: Span::ZERO, rate: Rate::from_mbps(1000.0), loss: Probability::ZERO, queue_packets: 100 };
+    let path = PathConfig {
+        rtt: Span::ZERO,
+        rate: Rate::from_mbps(1000.0),
+        loss: Probability::ZERO,
+        queue_packets: 100,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
+    };
     let config = access_point(hosts(1, 100), AccessConfig::Wired(access), path);
     let (rate, held, opportunities_of) = (None, None, Some(0));
     for what in [

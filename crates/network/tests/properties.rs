@@ -5,8 +5,8 @@ mod common;
 use common::{access_and_path, access_point};
 use lasthop_network::{
     AccessConfig, Band, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline, FqCodelConfig,
-    HostConfig, HostPath, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig,
-    QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
+    HostConfig, HostPath, Impairments, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate,
+    QueueConfig, QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -143,6 +143,8 @@ fn configs() -> impl Strategy<Value = Config> {
             rate: Rate::from_mbps(mbps),
             loss: Probability::new(loss).unwrap(),
             queue_packets,
+            back_loss: Probability::ZERO,
+            impairments: [Impairments::NONE; 2],
         },
     );
     let controls = prop_oneof![Just(RateControl::Fixed), Just(RateControl::MinstrelHt), Just(RateControl::Ideal)];
@@ -398,8 +400,7 @@ proptest! {
             rtt: Span::from_micros(100),
             rate: Rate::from_mbps(100.0),
             loss: Probability::ZERO,
-            queue_packets: 10,
-        };
+            queue_packets: 10, back_loss: Probability::ZERO, impairments: [Impairments::NONE; 2] };
         let hosts = vec![HostConfig::new(5); 4];
         let config = access_point(hosts, AccessConfig::Wifi(wifi), path);
         let mut network = Network::new(&config, seed).unwrap();

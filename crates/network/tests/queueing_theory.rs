@@ -2,8 +2,8 @@
 
 use lasthop_network::random::Streams;
 use lasthop_network::{
-    Cause, Config, Destination, DirectionConfig, HostConfig, LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet,
-    QueueConfig, QueueId, QueueStatistics, Topology, Way,
+    Cause, Config, Destination, DirectionConfig, HostConfig, Impairments, LinkConfig, LinksConfig, LossAt, Network,
+    NodeId, Packet, QueueConfig, QueueId, QueueStatistics, Topology, Way,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand::Rng;
@@ -18,6 +18,7 @@ fn poisson(load: f64, room: usize) -> (QueueStatistics, f64) {
         queue: QueueConfig::fifo(room),
         loss: Probability::ZERO,
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     };
     let links = vec![LinkConfig { ends: (0, 1), forth: direction, back: direction }];
     let topology = Topology::Links(LinksConfig { nodes: 2, attached: vec![0], links });

@@ -9,8 +9,8 @@ mod common;
 
 use common::{access_point, hosts, instant_path};
 use lasthop_network::{
-    AccessConfig, Cause, Config, Destination, DirectionConfig, LinkConfig, LinksConfig, LossAt, Network, NodeId,
-    Packet, QueueConfig, QueueId, Standard, Statistics, Topology, WifiConfig, WiredAccessConfig,
+    AccessConfig, Cause, Config, Destination, DirectionConfig, Impairments, LinkConfig, LinksConfig, LossAt, Network,
+    NodeId, Packet, QueueConfig, QueueId, Standard, Statistics, Topology, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::VecDeque;
@@ -207,6 +207,7 @@ fn links(count: usize, queue: QueueConfig) -> Config {
         queue,
         loss: Probability::ZERO,
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     };
     let link = |ends, mbps, queue| LinkConfig { ends, forth: direction(mbps, queue), back: direction(mbps, queue) };
     let links = vec![link((0, 1), 100_000.0, QueueConfig::fifo(1000)), link((1, 2), 12.0, queue)];

@@ -9,10 +9,11 @@ use crate::trace::Expanded;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    AccessConfig, Band, Config, DirectionConfig, Discipline, HostConfig, HostPath, LinkConfig, LinksConfig, Modulation,
-    PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
+    AccessConfig, Band, Config, DirectionConfig, Discipline, HostConfig, HostPath, Impairments, LinkConfig,
+    LinksConfig, Modulation, PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules,
+    WiredAccessConfig,
 };
-use lasthop_units::{Rate, Span};
+use lasthop_units::{Probability, Rate, Span};
 
 /// The network of a scenario.
 pub(crate) fn network(
@@ -28,6 +29,23 @@ pub(crate) fn network(
                 rtt: path.rtt_ms,
                 rate: path.rate_mbps,
                 loss: path.loss,
+                back_loss: path.back_loss.unwrap_or(Probability::ZERO),
+                impairments: [
+                    impairments(
+                        path.loss_burst_packets,
+                        path.jitter_ms,
+                        path.jitter_reorders,
+                        path.reorder,
+                        path.duplicate,
+                    ),
+                    impairments(
+                        path.loss_burst_packets,
+                        path.jitter_ms,
+                        path.jitter_reorders,
+                        path.back_reorder,
+                        path.back_duplicate,
+                    ),
+                ],
                 queue_packets: path.queue_packets,
             };
             Topology::AccessPoint { access: self::access(document, access)?, path }
@@ -60,9 +78,27 @@ pub(crate) fn host(keys: &ScenarioKeys, host: &HostKeys, sends: bool) -> HostCon
         snr_db: host.snr_db.filter(|_| wifi.is_some_and(|wifi| wifi.standard.aggregates())),
         frame_error_rate: host.frame_error_rate.filter(|_| on_wifi),
         path: host.path_rtt_ms.map(|rtt| HostPath { rtt, change_every: host.path_rtt_change_s.unwrap_or(Span::ZERO) }),
+        path_jitter: host.path_jitter_ms,
         turnaround: if on_wifi { host.turnaround_us } else { (Span::ZERO, Span::ZERO) },
         is_idle: !sends && host.agent != AgentMode::Control,
         ..HostConfig::new(host.queue_packets)
+    }
+}
+
+/// What a direction does to packets, of keys that may not be given.
+fn impairments(
+    loss_burst: Option<f64>,
+    jitter: Option<Span>,
+    jitter_reorders: Option<bool>,
+    reorder: Option<Probability>,
+    duplicate: Option<Probability>,
+) -> Impairments {
+    Impairments {
+        loss_burst,
+        jitter: jitter.unwrap_or(Span::ZERO),
+        jitter_reorders: jitter_reorders.unwrap_or(false),
+        reorder: reorder.unwrap_or(Probability::ZERO),
+        duplicate: duplicate.unwrap_or(Probability::ZERO),
     }
 }
 
@@ -75,6 +111,13 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
             queue: QueueConfig { discipline: keys.queue, packets: keys.queue_packets },
             loss: keys.loss,
             loss_at: keys.loss_at,
+            impairments: impairments(
+                keys.loss_burst_packets,
+                keys.jitter_ms,
+                keys.jitter_reorders,
+                keys.reorder,
+                keys.duplicate,
+            ),
         };
         let back = DirectionConfig {
             rate: keys.back_rate_mbps,
@@ -82,6 +125,13 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
             queue: QueueConfig { discipline: keys.back_queue, packets: keys.back_queue_packets },
             loss: keys.back_loss,
             loss_at: keys.back_loss_at,
+            impairments: impairments(
+                keys.back_loss_burst_packets,
+                keys.back_jitter_ms,
+                keys.jitter_reorders,
+                keys.back_reorder,
+                keys.back_duplicate,
+            ),
         };
         LinkConfig { ends: link.ends, forth, back }
     });

@@ -57,8 +57,11 @@ fn place(field: Field) -> (&'static str, &'static str) {
         Field::Host(_, field) => (hosts, key_of_host(field)),
         Field::Wifi(field) => (access, key_of_wifi(field)),
         Field::Wired(DirectionField::Rate) => (access, key!(AccessKeys, rate_mbps)),
+        // A wired access has no losses at random.
+        Field::Wired(DirectionField::LossBurst) => (access, key!(AccessKeys, kind)),
         Field::Wired(DirectionField::Queue(field)) => (access, key_of_queue(field)),
         Field::Path(PathField::QueuePackets) => (key!(ScenarioKeys, path), key!(PathKeys, queue_packets)),
+        Field::Path(PathField::LossBurst) => (key!(ScenarioKeys, path), key!(PathKeys, loss_burst_packets)),
         Field::Path(PathField::Rate) => (key!(ScenarioKeys, path), key!(PathKeys, rate_mbps)),
         Field::Link(_, field) => (links, key_of_link(field)),
         Field::Change(_, field) => (key!(ScenarioKeys, changes), key_of_change(field)),
@@ -76,6 +79,7 @@ fn key_of_host(field: HostField) -> &'static str {
         HostField::SnrDb => key!(HostKeys, snr_db),
         HostField::FrameErrorRate => key!(HostKeys, frame_error_rate),
         HostField::Path | HostField::PathRtt => key!(HostKeys, path_rtt_ms),
+        HostField::PathJitter => key!(HostKeys, path_jitter_ms),
         HostField::Turnaround => key!(HostKeys, turnaround_us),
     }
 }
@@ -115,6 +119,8 @@ fn key_of_link(field: LinkField) -> &'static str {
         LinkField::Ends => key!(LinkKeys, between),
         LinkField::Forth(DirectionField::Rate) => key!(LinkKeys, rate_mbps),
         LinkField::Back(DirectionField::Rate) => key!(LinkKeys, back_rate_mbps),
+        LinkField::Forth(DirectionField::LossBurst) => key!(LinkKeys, loss_burst_packets),
+        LinkField::Back(DirectionField::LossBurst) => key!(LinkKeys, back_loss_burst_packets),
         LinkField::Forth(DirectionField::Queue(QueueField::Packets)) => key!(LinkKeys, queue_packets),
         LinkField::Back(DirectionField::Queue(QueueField::Packets)) => key!(LinkKeys, back_queue_packets),
         LinkField::Forth(DirectionField::Queue(QueueField::Discipline | QueueField::Parameter(_))) => {

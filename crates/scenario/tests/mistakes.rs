@@ -487,6 +487,7 @@ fn hosts_have_names_of_their_own() {
 fn numbers_of_links_have_ranges_too() {
     for (with, said) in [
         ("loss = 1.5", "loss: 1.5 is out of range; accepted: a number from 0 to 1"),
+        ("loss_burst_packets = 0.5", "loss_burst_packets: 0.5 is out of range; accepted: a number from 1 to 1000000"),
         ("back_loss = -0.1", "back_loss: -0.1 is out of range"),
         ("rate_mbps = 0", "rate_mbps: 0 is out of range"),
         ("loss_at = \"within\"", "loss_at: \"within\" is not one of the words; accepted: \"before\", \"after\""),
@@ -497,6 +498,10 @@ fn numbers_of_links_have_ranges_too() {
         let message = linked_message("rate_mbps = 10", with, &[]);
         assert!(message.starts_with("linked.toml:7: links[1].") && message.contains(said), "{message}");
     }
+    let too_short = linked_message("rate_mbps = 10", "loss = 0.75\nloss_burst_packets = 2", &[]);
+    let accepted =
+        "links[1].loss_burst_packets: 2 cannot be here; accepted: 3 or more packets, for 0.75 of all are lost";
+    assert_eq!(too_short, format!("linked.toml:8: {accepted}"));
 }
 
 #[test]
@@ -540,6 +545,8 @@ fn a_path_of_a_hosts_own_is_in_range_and_not_with_links() {
     }
     let with_links = linked_message("node = \"N1\"", "node = \"N1\"\npath_rtt_ms = 40", &[]);
     assert!(with_links.starts_with("linked.toml:11: hosts[0].path_rtt_ms: 40 ms"), "{with_links}");
+    let with_links = linked_message("node = \"N1\"", "node = \"N1\"\npath_jitter_ms = 4", &[]);
+    assert!(with_links.starts_with("linked.toml:11: hosts[0].path_jitter_ms: 4000 us cannot be here"), "{with_links}");
 }
 
 #[test]

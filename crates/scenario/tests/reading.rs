@@ -5,7 +5,8 @@ use lasthop_keys::{Kind, Preset, Section};
 use lasthop_laws::SlowStart;
 use lasthop_network::{
     AccessConfig, Change, Changed, ChannelWidth, DirectionChange, DirectionConfig, GuardInterval, HostPath,
-    LinksConfig, LossAt, Modulation, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology, Way, WifiConfig,
+    Impairments, LinksConfig, LossAt, Modulation, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology,
+    Way, WifiConfig,
 };
 use lasthop_policy::{PolicyName, PolicySettings};
 use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, QuicLaw, Scenario, TrafficKind, Vary};
@@ -315,6 +316,7 @@ fn links_join_nodes_in_the_order_in_which_they_are_named() {
         queue: QueueConfig::fifo(100),
         loss: Probability::ZERO,
         loss_at: LossAt::AfterQueue,
+        impairments: Impairments::NONE,
     };
     assert_eq!((links.links[0].forth, links.links[1].back), (plain, plain));
     let forth = DirectionConfig {
@@ -323,6 +325,7 @@ fn links_join_nodes_in_the_order_in_which_they_are_named() {
         queue: QueueConfig::fifo(50),
         loss: Probability::new(0.01).expect("a probability"),
         loss_at: LossAt::BeforeQueue,
+        impairments: Impairments::NONE,
     };
     assert_eq!(links.links[2].forth, forth);
     // Back is as forth but for what says otherwise, and for the loss.
@@ -333,6 +336,31 @@ fn links_join_nodes_in_the_order_in_which_they_are_named() {
         ..forth
     };
     assert_eq!(links.links[2].back, back);
+}
+
+#[test]
+fn paths_and_links_are_impaired_as_the_keys_say() {
+    let share = |share| Probability::new(share).expect("a probability");
+    let up = Impairments {
+        loss_burst: Some(3.0),
+        jitter: Span::from_millis(2),
+        jitter_reorders: true,
+        reorder: share(0.01),
+        duplicate: share(0.02),
+    };
+    let keys = ["loss_burst_packets=3", "jitter_ms=2", "jitter_reorders=true", "reorder=0.01", "duplicate=0.02"];
+    let back = Impairments { reorder: share(0.03), duplicate: Probability::ZERO, ..up };
+    let of = |part: &str| keys.iter().chain(&["back_reorder=0.03"]).map(|key| format!("{part}.{key}")).collect();
+    let (links, path): (Vec<String>, Vec<String>) = (of("links.1"), of("path"));
+    let scenario = read(DUMBBELL, &links.iter().map(String::as_str).collect::<Vec<_>>());
+    let Topology::Links(links) = &scenario.network().topology else { unreachable!() };
+    assert_eq!((links.links[2].forth.impairments, links.links[2].back.impairments), (up, back));
+    assert_eq!(links.links[1].forth.impairments, Impairments::NONE);
+    let own = ["path.back_loss=0.1", "hosts.0.path_jitter_ms=7"];
+    let scenario = read("[[hosts]]\n", &path.iter().map(String::as_str).chain(own).collect::<Vec<_>>());
+    let (_, path) = access_and_path(&scenario);
+    assert_eq!((path.impairments, path.back_loss), ([up, back], share(0.1)));
+    assert_eq!(scenario.network().hosts[0].path_jitter, Some(Span::from_millis(7)));
 }
 
 #[test]

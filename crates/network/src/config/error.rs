@@ -66,6 +66,7 @@ pub enum HostField {
     SnrDb,
     FrameErrorRate,
     Path,
+    PathJitter,
     #[strum(to_string = "path.rtt")]
     PathRtt,
     Turnaround,
@@ -108,6 +109,8 @@ pub enum PathField {
     #[default]
     QueuePackets,
     Rate,
+    #[strum(to_string = "impairments.loss_burst")]
+    LossBurst,
 }
 
 /// A field of [`LinkConfig`](crate::LinkConfig).
@@ -130,6 +133,8 @@ pub enum DirectionField {
     Rate,
     #[strum(to_string = "queue{0}")]
     Queue(QueueField),
+    #[strum(to_string = "impairments.loss_burst")]
+    LossBurst,
 }
 
 /// A field of [`QueueConfig`](crate::QueueConfig).

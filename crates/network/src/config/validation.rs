@@ -55,7 +55,10 @@ impl AccessConfig {
 impl PathConfig {
     fn validate(&self) -> Result<(), ConfigError<PathField>> {
         check_queue(PathField::QueuePackets, self.queue_packets)?;
-        check_rate(PathField::Rate, self.rate)
+        check_rate(PathField::Rate, self.rate)?;
+        let [up, down] = &self.impairments;
+        up.validate(PathField::LossBurst, self.loss)?;
+        down.validate(PathField::LossBurst, self.back_loss)
     }
 }
 
@@ -112,6 +115,11 @@ impl HostConfig {
             })?;
             check(matches!(topology, Topology::AccessPoint { .. }), HostField::Path, || {
                 (format!("{shortest} to {longest}"), "none, for the delays of links are theirs".into())
+            })?;
+        }
+        if let Some(jitter) = self.path_jitter {
+            check(matches!(topology, Topology::AccessPoint { .. }), HostField::PathJitter, || {
+                (jitter.to_string(), "none, for the delays of links are theirs".into())
             })?;
         }
         Ok(())
@@ -181,10 +189,8 @@ impl LinksConfig {
             check(one < self.nodes && other < self.nodes && one != other, of_link(LinkField::Ends), || {
                 (format!("nodes {one} and {other}"), format!("two different ones of {}", nodes()))
             })?;
-            let DirectionConfig { rate, queue, .. } = link.forth;
-            validate_link(rate, queue).map_err(ConfigError::of(|field| of_link(LinkField::Forth(field))))?;
-            let DirectionConfig { rate, queue, .. } = link.back;
-            validate_link(rate, queue).map_err(ConfigError::of(|field| of_link(LinkField::Back(field))))?;
+            link.forth.validate().map_err(ConfigError::of(|field| of_link(LinkField::Forth(field))))?;
+            link.back.validate().map_err(ConfigError::of(|field| of_link(LinkField::Back(field))))?;
         }
         let unreachable = self.routes().unreachable();
         check(unreachable.is_none(), Field::Network(NetworkField::Links), || {
@@ -194,6 +200,13 @@ impl LinksConfig {
                 "links that connect every node with every other".into(),
             )
         })
+    }
+}
+
+impl DirectionConfig {
+    fn validate(&self) -> Result<(), ConfigError<DirectionField>> {
+        validate_link(self.rate, self.queue)?;
+        self.impairments.validate(DirectionField::LossBurst, self.loss)
     }
 }
 
@@ -377,6 +390,7 @@ fn list(rates: &[PhyRate]) -> String {
 mod tests {
     use super::*;
     use crate::config::WiredAccessConfig;
+    use crate::impairments::Impairments;
     use crate::wifi::RateSet;
     use lasthop_units::Probability;
 
@@ -385,6 +399,8 @@ mod tests {
         rate: Rate::from_bps(1_000_000_000),
         loss: Probability::ZERO,
         queue_packets: 1000,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
     };
 
     fn config(access: AccessConfig) -> Config {

@@ -2,14 +2,21 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use lasthop_network::{
-    AccessConfig, Config, Delivery, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Statistics, Topology,
-    WifiConfig,
+    AccessConfig, Config, Delivery, Destination, HostConfig, Impairments, Network, NodeId, Packet, PathConfig,
+    Statistics, Topology, WifiConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 /// A path that adds nothing: 0 ms, and 1500 B take 0.12 us.
 pub(crate) fn instant_path() -> PathConfig {
-    PathConfig { rtt: Span::ZERO, rate: Rate::from_mbps(100_000.0), loss: Probability::ZERO, queue_packets: 1000 }
+    PathConfig {
+        rtt: Span::ZERO,
+        rate: Rate::from_mbps(100_000.0),
+        loss: Probability::ZERO,
+        queue_packets: 1000,
+        back_loss: Probability::ZERO,
+        impairments: [Impairments::NONE; 2],
+    }
 }
 
 /// So many hosts with queues of so many packets.

@@ -182,6 +182,23 @@ keys! {
         loss: Probability = probability(), 0.0;
         /// The queue at each end of the path in packets, drop-tail.
         queue_packets: usize = integer(1, 1_000_000), 1_000;
+        /// The same as `loss` from a server to a host; without it, none is lost.
+        back_loss: Option<Probability> = probability(), Absent;
+        /// How many packets are lost in a row, on average: losses come [in bursts](#paths-as-they-are). Without it, each packet is lost
+        /// for itself.
+        loss_burst_packets: Option<f64> = number(1.0, 1e6), Absent;
+        /// [Jitter](#paths-as-they-are), each way: the standard deviation of the delay, in milliseconds. Without it, none.
+        jitter_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
+        /// Whether a packet with a shorter delay overtakes those before it. Without it, packets of a host keep their order.
+        jitter_reorders: Option<bool> = flag(), Absent;
+        /// The share of packets, from a host to a server, that do not wait for the delay, and so [overtake](#paths-as-they-are) others.
+        reorder: Option<Probability> = probability(), Absent;
+        /// The same from a server to a host.
+        back_reorder: Option<Probability> = probability(), Absent;
+        /// The share of packets, from a host to a server, that [come twice](#paths-as-they-are).
+        duplicate: Option<Probability> = probability(), Absent;
+        /// The same from a server to a host.
+        back_duplicate: Option<Probability> = probability(), Absent;
     }
 
     /// `[[links]]`.
@@ -217,6 +234,27 @@ keys! {
         back_loss: Probability = probability(), 0.0;
         /// Where that loss is.
         back_loss_at: LossAt = choice(&LOST), derived(AS_FORTH, |link| link.get("loss_at").cloned());
+        /// How many packets are lost in a row, on average, forth: losses come [in bursts](#paths-as-they-are). Without it, each packet
+        /// is lost for itself.
+        loss_burst_packets: Option<f64> = number(1.0, 1e6), Absent;
+        /// The same back.
+        back_loss_burst_packets: Option<f64> =
+            number(1.0, 1e6), derived(AS_FORTH, |link| link.get("loss_burst_packets").cloned());
+        /// [Jitter](#paths-as-they-are) forth: the standard deviation of the delay, in milliseconds. Without it, none.
+        jitter_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
+        /// Jitter back in milliseconds.
+        back_jitter_ms: Option<Span> =
+            milliseconds(0.0, 60_000.0), derived(AS_FORTH, |link| link.get("jitter_ms").cloned());
+        /// Whether a packet with a shorter delay overtakes those before it, both ways. Without it, packets keep their order.
+        jitter_reorders: Option<bool> = flag(), Absent;
+        /// The share of packets that do not wait for the delay, and so [overtake](#paths-as-they-are) others, forth.
+        reorder: Option<Probability> = probability(), Absent;
+        /// The same back.
+        back_reorder: Option<Probability> = probability(), Absent;
+        /// The share of packets that [come twice](#paths-as-they-are), forth.
+        duplicate: Option<Probability> = probability(), Absent;
+        /// The same back.
+        back_duplicate: Option<Probability> = probability(), Absent;
     }
 
     /// `[[changes]]`.
@@ -289,6 +327,8 @@ keys! {
         path_rtt_ms: Option<(Span, Span)> = spans(60_000.0, 1e3), Absent;
         /// How often each host draws that anew, in seconds; without it, once for the whole run.
         path_rtt_change_s: Option<Span> = seconds(0.001, 86_400.0), Absent, when vec![When::Given("path_rtt_ms")];
+        /// The host's own [jitter](scenario-network.md#paths-as-they-are) on the path in milliseconds, instead of `path.jitter_ms`.
+        path_jitter_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
         /// *wifi* From the MAC's reception of a packet to the host's answer at its MAC, in microseconds; of a range `[from, to]`
         /// each packet draws its own, and packets keep their order. Kernel hosts: what this machine takes by itself is part of it
         /// ([turnaround](../models/medium.md#turnaround)).
