@@ -128,6 +128,26 @@ fn two_cubics_on_a_dumbbell() {
     compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), SEEDS, told);
 }
 
+/// The same of two BBRs, the kernel's module and our header: no loss but at startup, and a queue that depends on the window's
+/// gain, the cycle and the bursts.
+#[test]
+fn two_bbrs_on_a_dumbbell() {
+    let offered = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    if !can_run() {
+        return;
+    }
+    if !offered.split_whitespace().any(|name| name == "bbr") {
+        return say("skipped: this kernel offers no bbr (modprobe tcp_bbr)");
+    }
+    let settings = ["hosts.*.congestion_control=bbr".into(), "links.2.loss=0".into(), "duration_s=12".into()];
+    let of = |result: &RunResult| {
+        let link = result.links.iter().find(|link| link.from == "R" && link.to == "N3").expect("the bottleneck");
+        (result.aggregate_goodput_mbps, link.queue_mean)
+    };
+    let told = "two BBRs on a dumbbell: Mb/s and packets in the queue";
+    compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), SEEDS, told);
+}
+
 /// The case fast-long-link: one of today's hosts over 160 ms and 100 Mb/s. What holds it back is its window, in both
 /// habitats: a valve that let through a millisecond's pace at each millisecond left it 43 Mb/s. In 9 s slow start is over.
 #[test]

@@ -20,6 +20,19 @@
  *	REPORTED   lh_LAW_reported(law, report, window)    a client has reported its last link. Before the first transmission
  *	                                                   the law may set the window and ssthresh
  *
+ * A law of the second form sets its window and its pace from what each ACK says of the delivery. It declares
+ *
+ *	SAMPLED    lh_LAW_sampled(law, sample, steering)   each ACK, also during a recovery: sets window, ssthresh and pace
+ *
+ * and needs no acked(). Its recovery is its own: the stack detects losses and sends again, but reduces nothing. It calls
+ * lost(), timed_out() and notified() as ever, without heeding their ssthresh, sets the window to 1 more than what is in
+ * flight after a timeout, and restores nothing after undone(). The connection is paced. Such a law may also have
+ *
+ *	RESUMED    lh_LAW_resumed(law, sample, steering)   data leave with nothing in flight, after the application had none.
+ *	                                                   The sample has times and totals, no delivery
+ *
+ * It runs on simulated hosts only.
+ *
  * A law with parameters defines LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. All
  * its events but sent and undone get them as a struct lh_LAW_parameters after the law.
  *
@@ -127,6 +140,53 @@ struct lh_sent {
 /* A reduction turns out to have been needless. */
 struct lh_undone {
 	__u64 now_us; /* now */
+};
+
+/* What the stack is doing: CongestionState of Linux (TCP_CA_), in its order. */
+enum lh_state {
+	LH_STATE_OPEN,
+	LH_STATE_DISORDER,
+	LH_STATE_CWR,
+	LH_STATE_RECOVERY,
+	LH_STATE_LOSS,
+};
+
+/*
+ * What an ACK says of the delivery: Linux's struct rate_sample, and what its laws read of the connection. The sample is
+ * taken between the transmission of the newest segment that the ACK delivers and now (draft-cheng-iccrg-delivery-rate-
+ * estimation).
+ */
+struct lh_rate_sample {
+	__u64 now_us; /* now */
+	__u64 delivered_us; /* when data were last delivered */
+	__u64 departs_us; /* when the pace lets the next segment go; at least now_us */
+	__u32 interval_us; /* what the sample took; 0: no sample */
+	__u32 sampled_segments; /* delivered in that time */
+	__u32 prior_delivered_segments; /* delivered when it began */
+	__u32 prior_in_flight_segments; /* in flight before this ACK */
+	__u32 acked_segments; /* newly delivered by this ACK, cumulatively or selectively */
+	__u32 lost_segments; /* newly found lost */
+	__u32 in_flight_segments; /* in flight after it */
+	__u32 all_delivered_segments; /* since the connection began, modulo 2^32 */
+	__u32 all_lost_segments; /* likewise */
+	__u32 rtt_us; /* what this ACK measured; 0: no measurement */
+	__u32 srtt_us; /* smoothed; 0: no measurement yet */
+	__u32 min_rtt_us; /* the lowest; 0: no measurement yet */
+	__u32 snd_una; /* the first unacknowledged byte after this ACK */
+	__u32 snd_nxt; /* the next byte to send */
+	__u32 segment_bytes; /* the payload of a full segment */
+	__u32 state; /* enum lh_state, after this ACK */
+	__u32 app_limited; /* 1: when the sample began the application limited the flight */
+	__u32 reserved; /* 0 */
+};
+
+/* What a law of the second form sets. */
+struct lh_steering {
+	__u64 pace; /* bytes of payload a second; 0: TCP's own (2 or 1.2 windows a round trip) */
+	__u32 cwnd_segments; /* the congestion window; at least 1 */
+	__u32 ssthresh_segments; /* LH_INFINITE_SSTHRESH at first; nobody but the law reads it */
+	__u32 app_limited; /* 1: the law itself limits the flight now, so that samples count as the application's */
+	__u32 reserved; /* 0 */
 };
 
 /*

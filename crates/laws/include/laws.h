@@ -68,7 +68,7 @@ static inline void lh_law_acked(struct lh_law *law, const union lh_parameters *p
 	switch (law->name) {
 #define LH_LAW_ENTRY(member, LAW, ...) \
 	case LH_##LAW:                 \
-		return LH_TELL(member, LAW, acked, acked, window);
+		return LH_IF(LH_##LAW##_HAS_SAMPLED, (void)0, LH_TELL(member, LAW, acked, acked, window));
 #include "laws.list"
 	}
 }
@@ -139,6 +139,30 @@ static inline void lh_law_sent(struct lh_law *law, const struct lh_sent *sent)
 #define LH_LAW_ENTRY(member, LAW, ...) \
 	case LH_##LAW:                 \
 		return LH_IF(LH_##LAW##_HAS_SENT, lh_##member##_sent(&law->member, sent), (void)0);
+#include "laws.list"
+	}
+}
+
+static inline void lh_law_sampled(struct lh_law *law, const union lh_parameters *parameters,
+				  const struct lh_rate_sample *sample, struct lh_steering *steering)
+{
+	(void)parameters; /* of laws that have none */
+	switch (law->name) {
+#define LH_LAW_ENTRY(member, LAW, ...) \
+	case LH_##LAW:                 \
+		return LH_IF(LH_##LAW##_HAS_SAMPLED, LH_TELL(member, LAW, sampled, sample, steering), (void)0);
+#include "laws.list"
+	}
+}
+
+static inline void lh_law_resumed(struct lh_law *law, const union lh_parameters *parameters,
+				  const struct lh_rate_sample *sample, struct lh_steering *steering)
+{
+	(void)parameters; /* of laws that have none */
+	switch (law->name) {
+#define LH_LAW_ENTRY(member, LAW, ...) \
+	case LH_##LAW:                 \
+		return LH_IF(LH_##LAW##_HAS_RESUMED, LH_TELL(member, LAW, resumed, sample, steering), (void)0);
 #include "laws.list"
 	}
 }

@@ -8,7 +8,7 @@
 
 #include "laws.h"
 
-#define LH_OWN_ABI 1 /* of this file and of the events in law.h; one more with each change */
+#define LH_OWN_ABI 2 /* of this file and of the events in law.h; one more with each change */
 
 /* One parameter, as in LH_LAW_PARAMETERS. */
 struct lh_own_parameter {
@@ -29,6 +29,8 @@ struct lh_own_law {
 	const struct lh_own_parameter *parameters;
 	__u32 parameter_count;
 	__u32 hears_reports; /* 1: it has LH_LAW_HAS_REPORTED */
+	__u32 steers; /* 1: it has LH_LAW_HAS_SAMPLED */
+	__u32 reserved;
 	void (*init)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_start *start);
 	void (*acked)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_acked *acked,
 		      struct lh_window *window);
@@ -39,6 +41,10 @@ struct lh_own_law {
 	void (*notified)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_lost *notice,
 			 struct lh_window *window);
 	void (*sent)(struct lh_law *law, const struct lh_sent *sent);
+	void (*sampled)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_rate_sample *sample,
+			struct lh_steering *steering);
+	void (*resumed)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_rate_sample *sample,
+			struct lh_steering *steering);
 	void (*undone)(struct lh_law *law, const struct lh_undone *undone, struct lh_window *window);
 };
 

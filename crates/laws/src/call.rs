@@ -24,6 +24,8 @@ safe! {
     fn lh_law_timed_out(law: &mut lh_law, parameters: &lh_parameters, lost: &lh_lost, window: &mut lh_window);
     fn lh_law_reported(law: &mut lh_law, parameters: &lh_parameters, report: &lh_report, window: &mut lh_window);
     fn lh_law_sent(law: &mut lh_law, sent: &lh_sent);
+    fn lh_law_sampled(law: &mut lh_law, parameters: &lh_parameters, sample: &lh_rate_sample, steering: &mut lh_steering);
+    fn lh_law_resumed(law: &mut lh_law, parameters: &lh_parameters, sample: &lh_rate_sample, steering: &mut lh_steering);
     fn lh_law_undone(law: &mut lh_law, undone: &lh_undone, window: &mut lh_window);
 
     fn lh_bound_holds(bound: &lh_bound, now_ns: u64) -> i32;

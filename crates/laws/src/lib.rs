@@ -32,7 +32,10 @@ pub mod own;
 mod parameters;
 
 pub use bound::Bound;
-pub use c::{lh_acked as Acked, lh_lost as Lost, lh_sent as Sent, lh_undone as Undone, lh_window as Window};
+pub use c::{
+    lh_acked as Acked, lh_lost as Lost, lh_rate_sample as Sample, lh_sent as Sent, lh_steering as Steering,
+    lh_undone as Undone, lh_window as Window,
+};
 pub use lastlink::{Applied, Heeded, LossCount, is_of_the_other_base};
 pub use link_report::{LinkReport, ReportCounters, Reported};
 pub use name::{Colour, LawName, Marker, UnknownLaw};
@@ -126,6 +129,7 @@ impl Default for Start {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Law {
     name: LawName,
+    steers: bool,
     parameters: Parameters,
     raw: c::lh_law,
 }
@@ -146,7 +150,7 @@ impl Law {
             LawName::Own(own) => own.init(&mut raw, choice.parameters.raw(), &start),
             name => call::lh_law_init(&mut raw, name.number(), choice.parameters.raw(), &start),
         }
-        Self { name: choice.name, parameters: choice.parameters, raw }
+        Self { name: choice.name, steers: choice.name.steers(), parameters: choice.parameters, raw }
     }
 
     /// The law's name.
@@ -218,6 +222,31 @@ impl Law {
         match self.name {
             LawName::Own(own) => own.sent(&mut self.raw, event),
             _ => call::lh_law_sent(&mut self.raw, event),
+        }
+    }
+
+    /// Whether the law sets the window and the pace itself ([`LawName::steers`]): the stack reduces nothing.
+    pub const fn steers(&self) -> bool {
+        self.steers
+    }
+
+    /// An ACK arrived, for a law that steers: sets window and pace.
+    ///
+    /// # Panics
+    /// If the window has no segment.
+    pub fn on_sampled(&mut self, sample: &Sample, steering: &mut Steering) {
+        assert!(steering.cwnd_segments > 0, "a window has at least one segment");
+        match self.name {
+            LawName::Own(own) => own.sampled(&mut self.raw, self.parameters.raw(), sample, steering),
+            _ => call::lh_law_sampled(&mut self.raw, self.parameters.raw(), sample, steering),
+        }
+    }
+
+    /// Data leave with nothing in flight, after the application had none, for a law that steers.
+    pub fn on_resumed(&mut self, sample: &Sample, steering: &mut Steering) {
+        match self.name {
+            LawName::Own(own) => own.resumed(&mut self.raw, self.parameters.raw(), sample, steering),
+            _ => call::lh_law_resumed(&mut self.raw, self.parameters.raw(), sample, steering),
         }
     }
 

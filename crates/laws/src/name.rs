@@ -9,7 +9,7 @@ use std::str::FromStr;
 macro_rules! laws {
     ($({
         $law:ident, $name:ident, $label:literal, $colour:ident, $marker:ident, $where:ident, ($($doc:literal)+),
-        $hears:literal, [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
+        $hears:literal, $steers:literal, [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
     })+) => {
         /// A congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,6 +88,11 @@ macro_rules! laws {
             /// Whether it uses clients' reports of their last links.
             pub const fn hears_reports(self) -> bool {
                 match self { $(Self::$name => $hears,)+ Self::Own(_) => false }
+            }
+
+            /// Whether it is of the second form: it sets its window and its pace from samples of the delivery.
+            pub fn steers(self) -> bool {
+                match self { $(Self::$name => $steers,)+ Self::Own(own) => own.steers() }
             }
 
             /// The parameters of the law, in the order of its C struct.
@@ -222,8 +227,8 @@ mod tests {
             assert_eq!(law.as_str().parse(), Ok(law));
             assert_eq!(Law::new(law, Start::default()).name(), law);
         }
-        let error = "vegas".parse::<LawName>().expect_err("there is none");
-        let expected = r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc, lastlink"#;
+        let error = "illinois".parse::<LawName>().expect_err("there is none");
+        let expected = r#"no law is called "illinois"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc, lastlink, bbr"#;
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -93,6 +93,18 @@ static void sent(struct lh_law *law, const struct lh_sent *sent)
 	lh_law_sent(law, sent);
 }
 
+static void sampled(struct lh_law *law, const union lh_parameters *parameters, const struct lh_rate_sample *sample,
+		    struct lh_steering *steering)
+{
+	lh_law_sampled(law, parameters, sample, steering);
+}
+
+static void resumed(struct lh_law *law, const union lh_parameters *parameters, const struct lh_rate_sample *sample,
+		    struct lh_steering *steering)
+{
+	lh_law_resumed(law, parameters, sample, steering);
+}
+
 static void undone(struct lh_law *law, const struct lh_undone *undone, struct lh_window *window)
 {
 	lh_law_undone(law, undone, window);
@@ -109,7 +121,8 @@ static const struct lh_own_parameter parameters[] = {
 _Static_assert(sizeof(parameters) / sizeof(parameters[0]) - 1 <= LH_PARAMETERS_MAX, "a law has 20 parameters at most");
 
 #define LH_LAW_ENTRY(name, LAW, Law, text, colour, marker, where, ...) \
-	.law = #name, .label = text, .place = #where, .hears_reports = LH_IF(LH_##LAW##_HAS_REPORTED, 1, 0),
+	.law = #name, .label = text, .place = #where, .hears_reports = LH_IF(LH_##LAW##_HAS_REPORTED, 1, 0), \
+	.steers = LH_IF(LH_##LAW##_HAS_SAMPLED, 1, 0),
 __attribute__((visibility("default"))) const struct lh_own_law lh_own_law = {
 	.abi = LH_OWN_ABI,
 	.law_bytes = sizeof(struct lh_law),
@@ -122,5 +135,7 @@ __attribute__((visibility("default"))) const struct lh_own_law lh_own_law = {
 	.timed_out = timed_out,
 	.notified = notified,
 	.sent = sent,
+	.sampled = sampled,
+	.resumed = resumed,
 	.undone = undone,
 };

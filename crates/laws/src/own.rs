@@ -79,6 +79,11 @@ pub enum OwnLawError {
     /// It uses clients' reports of their last links.
     #[error("it has LH_LAW_HAS_REPORTED: reports of the last link are for laws of the tree")]
     HearsReports,
+    /// It sets its pace, and is to run in the kernel.
+    #[error(
+        "it has LH_LAW_HAS_SAMPLED: a law that sets its pace runs on simulated hosts only; write Simulated, not Everywhere"
+    )]
+    SteersTheKernel,
     /// A parameter is wrong.
     #[error("its parameter {name}: {problem}")]
     Parameter {
@@ -112,6 +117,9 @@ impl OwnLaw {
         }
         if table.hears_reports != 0 {
             return Err(OwnLawError::HearsReports);
+        }
+        if table.steers != 0 && text(table.place) == "Everywhere" {
+            return Err(OwnLawError::SteersTheKernel);
         }
         // SAFETY: own.c makes the array of this length.
         let parameters = unsafe { std::slice::from_raw_parts(table.parameters, table.parameter_count as usize) };
@@ -150,6 +158,11 @@ impl OwnLaw {
         &self.digest
     }
 
+    /// Whether it is of the second form, which sets the window and the pace ([`LawName::steers`]).
+    pub const fn steers(&self) -> bool {
+        self.table.steers != 0
+    }
+
     pub(crate) const fn is_for_the_kernel(&self) -> bool {
         self.kernel_object.is_some()
     }
@@ -185,6 +198,8 @@ events! {
     fn timed_out(parameters: &c::lh_parameters, lost: &c::lh_lost, window: &mut c::lh_window);
     fn notified(parameters: &c::lh_parameters, notice: &c::lh_lost, window: &mut c::lh_window);
     fn sent(sent: &c::lh_sent);
+    fn sampled(parameters: &c::lh_parameters, sample: &c::lh_rate_sample, steering: &mut c::lh_steering);
+    fn resumed(parameters: &c::lh_parameters, sample: &c::lh_rate_sample, steering: &mut c::lh_steering);
     fn undone(undone: &c::lh_undone, window: &mut c::lh_window);
 }
 

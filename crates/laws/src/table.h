@@ -10,7 +10,7 @@ LASTHOP_TABLE_BEGINS
 #define LH_LAW_ENTRY(law, LAW, Law, label, colour, marker, where, ...)                     \
 	{                                                                                  \
 		law, Law, label, colour, marker, where, (__VA_ARGS__),           \
-			LH_IF(LH_##LAW##_HAS_REPORTED, true, false),                       \
+			LH_IF(LH_##LAW##_HAS_REPORTED, true, false), LH_IF(LH_##LAW##_HAS_SAMPLED, true, false), \
 			[LH_IF(LH_##LAW##_HAS_PARAMETERS, LH_##LAW##_PARAMETERS(LH_TABLE_PARAMETER), )] \
 	}
 laws! {

@@ -1,7 +1,9 @@
 //! A law's first events, and those in which a mistake shows: nothing is measured yet, nothing has changed since the last event, the
 //! round trip is the least one, the window is the smallest.
 
-use lasthop_laws::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
+use lasthop_laws::{
+    Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sample, Sent, SlowStart, Start, Steering, Undone, Window,
+};
 
 /// A long flight, which any law has to reduce or to tolerate.
 const FLIGHT: u32 = 1000;
@@ -51,6 +53,9 @@ pub(crate) fn survives(name: LawName) -> Result<(), String> {
 fn each_event(law: &mut Law, cwnd_segments: u32, acked: &Acked) -> Result<(), String> {
     let Acked { now_us, srtt_us, min_rtt_us, snd_una, snd_nxt, .. } = *acked;
     let mut window = Window { cwnd_segments, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+    if law.steers() {
+        return each_event_of_steering(law, cwnd_segments, acked);
+    }
     let grows = Acked::MAY_GROW | Acked::CWND_LIMITED;
     for flags in [0, Acked::ADVANCED, grows, Acked::HAS_TIMESTAMP, Acked::IN_REDUCTION] {
         law.on_acked(&Acked { acked_segments: acked.acked_segments.max(1), flags, ..*acked }, &mut window);
@@ -68,6 +73,48 @@ fn each_event(law: &mut Law, cwnd_segments: u32, acked: &Acked) -> Result<(), St
     within("timed_out", &window, 2)?;
     law.on_undone(&Undone { now_us }, &mut window);
     law.on_sent(&Sent { now_us, snd_nxt, ..Sent::default() });
+    Ok(())
+}
+
+/// The same for a law that sets its window and pace.
+fn each_event_of_steering(law: &mut Law, cwnd_segments: u32, acked: &Acked) -> Result<(), String> {
+    let Acked { now_us, rtt_us, srtt_us, min_rtt_us, snd_una, snd_nxt, acked_segments, .. } = *acked;
+    let mut window = Window { cwnd_segments, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+    let mut steering = Steering { cwnd_segments, ssthresh_segments: INFINITE_SSTHRESH, ..Steering::default() };
+    let all_delivered_segments = snd_una / SEGMENT_BYTES;
+    for (state, interval_us) in (0..5).flat_map(|state| [(state, 0), (state, rtt_us)]) {
+        let sample = Sample {
+            now_us,
+            delivered_us: now_us,
+            departs_us: now_us,
+            interval_us,
+            sampled_segments: acked_segments,
+            prior_delivered_segments: all_delivered_segments.saturating_sub(cwnd_segments),
+            prior_in_flight_segments: cwnd_segments,
+            acked_segments,
+            lost_segments: state,
+            in_flight_segments: cwnd_segments - acked_segments.min(cwnd_segments),
+            all_delivered_segments,
+            rtt_us,
+            srtt_us,
+            min_rtt_us,
+            snd_una,
+            snd_nxt,
+            segment_bytes: SEGMENT_BYTES,
+            state,
+            ..Sample::default()
+        };
+        for (event, answer) in [("sampled", Law::on_sampled as fn(&mut _, &_, &mut _)), ("resumed", Law::on_resumed)] {
+            answer(law, &sample, &mut steering);
+            window = Window { cwnd_segments: steering.cwnd_segments, ..window };
+            within(event, &Window { ssthresh_segments: steering.ssthresh_segments, ..window }, 2)?;
+        }
+    }
+    let lost =
+        Lost { now_us, in_flight_segments: cwnd_segments, srtt_us, min_rtt_us, snd_una, snd_nxt, ..Lost::default() };
+    law.on_lost(&lost, &mut window);
+    law.on_timed_out(&lost, &mut window);
+    law.on_undone(&Undone { now_us }, &mut window);
     Ok(())
 }
 

@@ -2,7 +2,9 @@
 #![allow(missing_docs)]
 
 use lasthop_laws::own::{self, SOURCES};
-use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
+use lasthop_laws::{
+    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sample, Sent, SlowStart, Start, Steering, Undone, Window,
+};
 use lasthop_own::{Built, Error, Workshop};
 use lasthop_units::Time;
 use std::fs;
@@ -118,6 +120,7 @@ fn answers(name: LawName, slow_start: SlowStart) -> Vec<(u32, u32, u32)> {
         Law::new(Choice { seed: 7, ..name.into() }, Start { now: Time::ZERO, slow_start, ..Start::default() });
     let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
     let (mut random, mut now_us, mut snd_una) = (1_u64, 0, 0_u32);
+    let (mut delivered, mut pace) = (0_u32, 0_u64);
     let mut draw = |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below
@@ -142,6 +145,29 @@ fn answers(name: LawName, slow_start: SlowStart) -> Vec<(u32, u32, u32)> {
                     Acked { now_us, acked_segments: segments, in_flight_segments: 9, rtt_us, ..Acked::default() };
                 let acked = Acked { srtt_us: 30_000, min_rtt_us: 20_000, snd_una, snd_nxt, flags, ..acked };
                 law.on_acked(&acked, &mut window);
+                // what a law hears that steers
+                delivered += segments;
+                let sample = Sample {
+                    now_us,
+                    delivered_us: now_us,
+                    departs_us: now_us + draw(2_000),
+                    interval_us: rtt_us,
+                    sampled_segments: 9,
+                    prior_delivered_segments: delivered.saturating_sub(9),
+                    acked_segments: segments,
+                    all_delivered_segments: delivered,
+                    lost_segments: draw(8) as u32 / 7,
+                    rtt_us,
+                    srtt_us: 30_000,
+                    segment_bytes: 1448,
+                    ..Sample::default()
+                };
+                let (cwnd_segments, ssthresh_segments) = (window.cwnd_segments, window.ssthresh_segments);
+                let mut steering = Steering { pace, cwnd_segments, ssthresh_segments, ..Steering::default() };
+                law.on_sampled(&sample, &mut steering);
+                pace = steering.pace;
+                window.cwnd_segments = steering.cwnd_segments;
+                window.cwnd_count ^= pace as u32;
             }
         }
         window.cwnd_segments = window.cwnd_segments.clamp(1, 10_000);
@@ -167,6 +193,26 @@ fn a_copy_of_a_laws_header_outside_the_tree_does_what_the_law_does() {
             assert_eq!(answers(copy, slow_start), answers(name, slow_start), "{name}, {slow_start:?}");
         }
     }
+}
+
+#[test]
+fn a_law_that_sets_its_pace_needs_no_acked_and_is_for_simulated_hosts_only() {
+    let steers = |place: &str| {
+        let sampled = "static inline void lh_mine_sampled(struct lh_mine *law, const struct lh_rate_sample *sample, \
+                       struct lh_steering *steering) { steering->pace = 100000; steering->cwnd_segments = 20; }\n";
+        let text = law("__u32 none;", GROWS, "(void)0;");
+        let acked = text.find("static inline void lh_mine_acked").expect("an event");
+        let lost = text.find("static inline void lh_mine_lost").expect("an event");
+        let text = format!("#define LH_MINE_HAS_SAMPLED 1\n{}{sampled}{}", &text[..acked], &text[lost..]);
+        made_of("mine.h", &text.replace("Everywhere", place))
+    };
+    let name = steers("Simulated").unwrap_or_else(|error| panic!("{error}")).law;
+    assert!(name.steers());
+    let mut steering = Steering { cwnd_segments: 10, ..Steering::default() };
+    Law::new(name, Start::default()).on_sampled(&Sample::default(), &mut steering);
+    assert_eq!((steering.pace, steering.cwnd_segments), (100_000, 20));
+    let refused = steers("Everywhere").expect_err("not in the kernel").to_string();
+    assert!(refused.contains("runs on simulated hosts only; write Simulated, not Everywhere"), "{refused}");
 }
 
 #[test]

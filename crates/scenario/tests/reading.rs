@@ -657,7 +657,7 @@ fn a_law_is_told_what_its_own_table_says() {
     assert_eq!(told("congestion_control = \"hd\"", "max_probability"), Some(0.05));
     assert_eq!(told("congestion_control = \"hd\"\n[hosts.hd]\nmax_probability = 0.2", "max_probability"), Some(0.2));
     assert_eq!(told("[hosts.hd]\nmax_probability = 0.2", "max_probability"), None, "the host has cubic");
-    assert_eq!(host("congestion_control = \"bbr\"").law, None);
+    assert_eq!(host("congestion_control = \"illinois\"").law, None);
 }
 
 #[test]

@@ -1,21 +1,21 @@
 //! The pacing rate, and when the next segment may be sent: Linux's internal pacing.
 //!
 //! ```text
-//! rate = payload * max(cwnd, segments out) / SRTT * (2 if cwnd < ssthresh / 2, else 1.2)
+//! rate = the law's own, else payload * max(cwnd, segments out) / SRTT * (2 if cwnd < ssthresh / 2, else 1.2)
 //! next = previous + length / rate, minus a credit for lateness of at most half of that
 //! ```
 //!
-//! Under a bound that paces, segments are sent in bursts. A burst is what Linux puts into one packet
+//! Under a law that sets its pace, and under a bound that paces, segments are sent in bursts. A burst is what Linux puts into one packet
 //! for the device to cut (TSO autosizing): two segments, or a millisecond at the rate, but at most half a window. This
 //! matters because of delayed ACKs: a single segment is acknowledged only when the next one arrives, or the receiver's
 //! timer ends.
 //!
 //! A receiver that acknowledged the first segment of a burst of two would keep that phase, and never again see two
 //! together. In Linux a segment with PSH ends this, because it is acknowledged at once (tcp_measure_rcv_mss(),
-//! tcp_cleanup_rbuf(), since 6.7). PSH marks the end of a write of the application. So under such a bound a
-//! burst ends with PSH every 64 KiB.
+//! tcp_cleanup_rbuf(), since 6.7). PSH marks the end of a write of the application. So a sender that is paced in bursts
+//! ends one with PSH every 64 KiB.
 //!
-//! *What it leaves out*: bursts and PSH without such a bound. Each segment is then released by itself.
+//! *What it leaves out*: bursts and PSH of other senders. Each segment is then released by itself.
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 

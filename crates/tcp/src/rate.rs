@@ -21,6 +21,18 @@ pub(crate) struct Sent {
     pub(crate) first_sent_at: Time,
 }
 
+/// What an ACK says of the rate: `struct rate_sample`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateSample {
+    /// Segments delivered when the newest one that this ACK delivers was sent.
+    pub(crate) prior_delivered: u32,
+    /// Segments delivered since.
+    pub(crate) delivered: u32,
+    /// How long that took.
+    pub(crate) interval: Span,
+    pub(crate) app_limited: bool,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeliveryRate {
     delivered: u32,
@@ -58,8 +70,8 @@ impl DeliveryRate {
         }
     }
 
-    /// The ACK is processed: it delivered `delivered` new segments.
-    pub(crate) fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) {
+    /// The ACK is processed: it delivered `delivered` new segments. Returns its sample, if it is one.
+    pub(crate) fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) -> Option<RateSample> {
         if delivered > 0 {
             self.delivered += delivered;
             self.delivered_at = now;
@@ -67,12 +79,12 @@ impl DeliveryRate {
                 self.app_limited_until = 0;
             }
         }
-        let Some((prior, sent_at)) = self.prior.take() else { return };
+        let (prior, sent_at) = self.prior.take()?;
         self.first_sent_at = sent_at;
         let send_interval = sent_at.saturating_since(prior.first_sent_at);
         let interval = send_interval.max(now.saturating_since(prior.delivered_at));
         if interval.is_zero() || interval.as_nanos() < min_rtt_ns {
-            return;
+            return None;
         }
         let delivered = self.delivered - prior.delivered;
         let faster = || {
@@ -85,6 +97,17 @@ impl DeliveryRate {
             self.rate_interval = interval;
             self.rate_app_limited = prior.app_limited;
         }
+        Some(RateSample { prior_delivered: prior.delivered, delivered, interval, app_limited: prior.app_limited })
+    }
+
+    /// When data were last delivered.
+    pub(crate) fn delivered_at(&self) -> Time {
+        self.delivered_at
+    }
+
+    /// Whether the application limits the rate now.
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited_until != 0
     }
 
     /// The application has no data to send although the window would allow it.

@@ -101,6 +101,8 @@ pub(crate) struct Scoreboard {
     /// Without SACK: the number of segments that duplicate ACKs stand for.
     pub(crate) duplicates: u32,
     lost_out: u32,
+    /// Segments found lost since the connection began, a retransmission again: Linux's `tp->lost`.
+    pub(crate) lost_ever: u32,
     retransmitted_out: u32,
     /// The number of segments that are lost and not retransmitted.
     pending: u32,
@@ -130,6 +132,7 @@ impl Scoreboard {
             sacked_out: 0,
             duplicates: 0,
             lost_out: 0,
+            lost_ever: 0,
             retransmitted_out: 0,
             pending: 0,
             marked_below: 0,
@@ -333,7 +336,9 @@ impl Scoreboard {
     /// Marks one segment as lost; `again`: its retransmission, too.
     fn mark_lost(&mut self, index: usize, again: bool) {
         let record = &mut self.records[index];
-        self.lost_out += u32::from(record.flags & LOST == 0);
+        let newly = record.flags & LOST == 0;
+        self.lost_out += u32::from(newly);
+        self.lost_ever = self.lost_ever.wrapping_add(u32::from(newly || again));
         record.flags |= LOST;
         if again && record.flags & RETRANSMITTED != 0 {
             record.flags &= !RETRANSMITTED;

@@ -1,6 +1,7 @@
 //! The laws: worked numbers from their sources, properties, and theory.
 #![allow(missing_docs)]
 
+mod bbr;
 mod cdg;
 mod chd;
 mod cubic;

@@ -1,15 +1,16 @@
 //! ACK processing, in this order: window, SACK blocks, cumulative ACK, round-trip time, losses, window reduction or
 //! growth.
 
-use super::recovery::Delivery;
+use super::recovery::{Delivery, MIN_SSTHRESH};
 use super::transmit::Nothing;
 use super::{Sender, micros};
 use crate::clock::ticks;
 use crate::config::Recovery;
+use crate::rate::RateSample;
 use crate::segment::Segment;
 use lasthop_connection::CongestionState;
-use lasthop_laws::Acked;
-use lasthop_units::{Span, Time};
+use lasthop_laws::{Acked, Law, Sample, Steering};
+use lasthop_units::{Rate, Span, Time};
 use std::ops::Range;
 
 /// The effects of one ACK.
@@ -62,6 +63,7 @@ impl Sender {
             return;
         }
         self.f_rto_new_data = false;
+        let (in_flight_before, lost_before) = (self.in_flight(), self.board.lost_ever);
         let mut ack = Ack { echo: segment.timestamps.map_or(0, |timestamps| timestamps.echo), ..Ack::default() };
         let opened = self.take_window(segment);
         if with_sack {
@@ -90,8 +92,68 @@ impl Sender {
                 self.restart_timer(now);
             }
         }
-        self.rate.on_ack(now, ack.delivered, self.min_rtt.nanos());
-        self.control(now, segment, &ack, rtt);
+        let rate = self.rate.on_ack(now, ack.delivered, self.min_rtt.nanos());
+        if self.law.steers() {
+            let lost = self.board.lost_ever.wrapping_sub(lost_before);
+            let sample = self.sample(now, rate, ack.delivered, lost, in_flight_before, rtt);
+            self.steer(now, |law, steering| law.on_sampled(&sample, steering));
+        } else {
+            self.control(now, segment, &ack, rtt);
+        }
+    }
+
+    /// What a law that steers is told.
+    pub(crate) fn sample(
+        &self,
+        now: Time,
+        rate: Option<RateSample>,
+        acked_segments: u32,
+        lost_segments: u32,
+        prior_in_flight_segments: u32,
+        rtt: Option<Span>,
+    ) -> Sample {
+        let us = |time: Time| time.as_nanos() / 1000;
+        Sample {
+            now_us: us(now),
+            delivered_us: us(self.rate.delivered_at()),
+            departs_us: us(self.paced_until.max(now)),
+            interval_us: rate.map_or(0, |rate| micros(rate.interval.as_nanos())),
+            sampled_segments: rate.map_or(0, |rate| rate.delivered),
+            prior_delivered_segments: rate.map_or(0, |rate| rate.prior_delivered),
+            prior_in_flight_segments,
+            acked_segments,
+            lost_segments,
+            in_flight_segments: self.in_flight(),
+            all_delivered_segments: self.rate.delivered(),
+            all_lost_segments: self.board.lost_ever,
+            rtt_us: rtt.map_or(0, |rtt| micros(rtt.as_nanos()).max(1)),
+            srtt_us: micros(self.rtt.srtt_ns()),
+            min_rtt_us: self.min_rtt_us(),
+            snd_una: self.snd_una as u32,
+            snd_nxt: self.snd_nxt as u32,
+            segment_bytes: self.payload_bytes,
+            state: self.state as u32,
+            app_limited: rate.is_some_and(|rate| rate.app_limited).into(),
+            reserved: 0,
+        }
+    }
+
+    /// A law that steers sets its window and its pace; then the bound applies.
+    pub(crate) fn steer(&mut self, now: Time, event: impl FnOnce(&mut Law, &mut Steering)) {
+        let mut steering = Steering {
+            pace: self.law_pace.as_bps() / 8,
+            cwnd_segments: self.window.cwnd_segments,
+            ssthresh_segments: self.window.ssthresh_segments,
+            ..Steering::default()
+        };
+        event(&mut self.law, &mut steering);
+        self.window.cwnd_segments = steering.cwnd_segments.max(1);
+        self.window.ssthresh_segments = steering.ssthresh_segments.max(MIN_SSTHRESH);
+        self.law_pace = Rate::from_bps(steering.pace.saturating_mul(8));
+        if steering.app_limited != 0 {
+            self.rate.on_app_limited(self.in_flight());
+        }
+        self.apply_bound(now);
     }
 
     /// RFC 9293 §3.10.7.4: takes the window of the newest segment. Returns whether it changed.

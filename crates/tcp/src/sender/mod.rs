@@ -128,8 +128,10 @@ pub(crate) struct Sender {
     pub(crate) limited_round_end: u64,
     pub(crate) last_sent_at: Time,
     pub(crate) paced_until: Time,
-    /// The last burst sent under a bound that paces; `None` without one.
-    pub(crate) bound_burst: Option<pacing::Burst>,
+    /// The pace of a law that steers; zero: TCP's own.
+    pub(crate) law_pace: Rate,
+    /// The last burst of a sender that is paced in bursts, by its law or by a bound; `None` without.
+    pub(crate) burst_state: Option<pacing::Burst>,
     /// When pacing allows the next segment, if one waits for that.
     pub(crate) pace_wait: Time,
     /// Segments sent since the sender last stopped.
@@ -207,7 +209,8 @@ impl Sender {
             limited_round_end: 0,
             last_sent_at: now,
             paced_until: Time::ZERO,
-            bound_burst: None,
+            law_pace: Rate::ZERO,
+            burst_state: None,
             pace_wait: Time::MAX,
             burst: 0,
             host_queue_bytes: 0,
@@ -449,12 +452,19 @@ impl Sender {
         self.bound.is_some_and(|bound| bound.paces(now))
     }
 
-    /// Linux's tcp_update_pacing_rate(), limited by the bound; zero before the first RTT sample without a limit.
+    /// Whether segments leave as Linux's TSO packets, at the pace of a law that steers or of a bound.
+    pub(crate) fn is_paced_in_bursts(&self, now: Time) -> bool {
+        self.law.steers() || self.is_paced_by_bound(now)
+    }
+
+    /// The law's own pace, else Linux's tcp_update_pacing_rate(), limited by the bound; zero before the first RTT sample without a limit.
     pub(crate) fn pacing_rate(&self, now: Time) -> Rate {
         let window = self.window.cwnd_segments.max(self.board.len());
         let own = pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns());
+        let own = if self.law_pace > Rate::ZERO { self.law_pace } else { own };
         let own = Some(own).filter(|rate| *rate > Rate::ZERO);
-        self.bound.map_or(own, |bound| bound.pacing_rate(now, own, self.config.pacing)).unwrap_or(Rate::ZERO)
+        let paced = self.config.pacing || self.law.steers();
+        self.bound.map_or(own, |bound| bound.pacing_rate(now, own, paced)).unwrap_or(Rate::ZERO)
     }
 
     fn in_first_half_of_slow_start(&self) -> bool {

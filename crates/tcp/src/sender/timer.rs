@@ -98,7 +98,7 @@ impl Sender {
         if self.board.pending() > lost_before && self.state != CongestionState::Recovery {
             self.enter_recovery(now, 0, 0);
             // The others reduce the window on each ACK, and this is none; RFC 6675's is already at ssthresh.
-            if self.recovery != Recovery::Rfc6675 {
+            if self.recovery != Recovery::Rfc6675 && !self.law.steers() {
                 self.window.cwnd_segments = self.in_flight() + 1;
             }
             self.apply_bound(now);
@@ -135,7 +135,7 @@ impl Sender {
     }
 
     /// RFC 6298 (5.1), (5.3). Where it replaces a probe or a reordering timer, it counts from the first segment's
-    /// transmission, so that those do not delay a timeout. The delay by a bound that paces is added, as in
+    /// transmission, so that those do not delay a timeout. The delay by a law or a bound that paces is added, as in
     /// Linux's tcp_reset_xmit_timer().
     pub(super) fn arm_retransmission(&mut self, now: Time, replaces: TimerKind) {
         let timeout = self.rtt.backed_off(self.backoff) + self.pacing_delay(now);

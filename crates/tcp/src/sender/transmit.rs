@@ -68,7 +68,7 @@ impl Sender {
             return None;
         }
         if self.waits_for_pace(now) {
-            if self.bound_burst.is_some() {
+            if self.burst_state.is_some() {
                 // A window that pacing leaves half empty must not grow.
                 self.on_burst_end(in_flight);
             }
@@ -209,6 +209,10 @@ impl Sender {
         let was_empty = self.board.is_empty();
         if was_empty {
             self.restart_after_idle(now, idle);
+            if self.law.steers() && self.rate.is_app_limited() {
+                let sample = self.sample(now, None, 0, 0, 0, None);
+                self.steer(now, |law, steering| law.on_resumed(&sample, steering));
+            }
         }
         let in_flight = self.in_flight();
         let end = outgoing.seq + u64::from(outgoing.payload_bytes) + u64::from(outgoing.fin);
@@ -234,7 +238,7 @@ impl Sender {
         } else if self.timer.kind == TimerKind::Retransmission {
             self.schedule_probe(now, false);
         }
-        Outgoing { push: self.bound_burst.as_mut().is_some_and(pacing::Burst::take_push), ..outgoing }
+        Outgoing { push: self.burst_state.as_mut().is_some_and(pacing::Burst::take_push), ..outgoing }
     }
 
     fn retransmit(&mut self, now: Time, index: usize) -> Outgoing {
@@ -277,32 +281,34 @@ impl Sender {
         self.segments_sent += 1;
         self.burst += 1;
         self.last_sent_at = now;
-        let by_bound = self.is_paced_by_bound(now);
-        if (!self.config.pacing && !by_bound) || self.segments_sent <= pacing::UNPACED_SEGMENTS {
+        let in_bursts = self.is_paced_in_bursts(now);
+        if (!self.config.pacing && !in_bursts) || self.segments_sent <= pacing::UNPACED_SEGMENTS {
             return;
         }
         let (due, bytes, rate) = (self.paced_until, u64::from(payload_bytes), self.pacing_rate(now));
-        self.paced_until = if by_bound {
+        self.paced_until = if in_bursts {
             let quantum = self.quantum_segments(rate);
-            self.bound_burst.get_or_insert_default().on_sent(now, due, bytes, quantum, rate)
+            self.burst_state.get_or_insert_default().on_sent(now, due, bytes, quantum, rate)
         } else {
             pacing::next(now, due, bytes, rate)
         };
     }
 
     fn waits_for_pace(&mut self, now: Time) -> bool {
-        let by_bound = self.bound.filter(|bound| bound.paces(now));
-        if by_bound.is_none() && self.bound_burst.take().is_some() {
+        let in_bursts = self.is_paced_in_bursts(now);
+        if !in_bursts && self.burst_state.take().is_some() {
             // The lease has expired, and with it the pace.
             self.paced_until = self.paced_until.min(now);
         }
         let mut wait_until = self.paced_until;
-        if let Some(bound) = by_bound {
+        if in_bursts {
             let quantum = self.quantum_segments(self.pacing_rate(now));
-            if self.bound_burst.is_some_and(|burst| burst.has_room(now, quantum)) {
+            if self.burst_state.is_some_and(|burst| burst.has_room(now, quantum)) {
                 wait_until = now;
             }
-            wait_until = wait_until.min(bound.expires());
+            if let Some(bound) = self.bound.filter(|bound| bound.paces(now)) {
+                wait_until = wait_until.min(bound.expires());
+            }
         } else if !self.config.pacing {
             wait_until = now;
         }
@@ -316,9 +322,9 @@ impl Sender {
         pacing::quantum_segments(rate, self.payload_bytes, self.window.cwnd_segments, self.min_rtt.get(), shift)
     }
 
-    /// How long a bound that paces delays the next segment: Linux's tcp_pacing_delay().
+    /// How long the pace delays the next segment: Linux's tcp_pacing_delay().
     pub(super) fn pacing_delay(&self, now: Time) -> Span {
-        if self.is_paced_by_bound(now) { self.paced_until.saturating_since(now) } else { Span::ZERO }
+        if self.is_paced_in_bursts(now) { self.paced_until.saturating_since(now) } else { Span::ZERO }
     }
 
     /// Linux's tcp_small_queue_check().
@@ -392,7 +398,7 @@ impl Sender {
     /// to the initial window.
     fn restart_after_idle(&mut self, now: Time, idle: Span) {
         let rto = self.rtt.rto();
-        if !self.config.slow_start_after_idle || idle <= rto || self.segments_sent == 0 {
+        if !self.config.slow_start_after_idle || idle <= rto || self.segments_sent == 0 || self.law.steers() {
             return;
         }
         self.window.ssthresh_segments = self.current_ssthresh();

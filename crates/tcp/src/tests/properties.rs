@@ -142,11 +142,11 @@ proptest! {
 
     /// RFC 9438 §5.8, RFC 7661 §1: a window that the receiver never lets be used does not grow. There are three
     /// allowances. Linux lets slow start grow to twice the flight, the last round adds what it acknowledges, and
-    /// NewReno's recovery counts duplicate ACKs.
+    /// NewReno's recovery counts duplicate ACKs. A law that steers aims at more than is in flight by design.
     #[test]
     fn no_law_grows_its_window_far_above_the_receivers(
         client in any_config(), server in any_config(),
-        law in prop::sample::select(LawName::ALL.to_vec()),
+        law in prop::sample::select(LawName::ALL.into_iter().filter(|law| !law.steers()).collect::<Vec<_>>()),
         one_way_ms in 1..150_u64, receiver in 4..40_u64, troubles in any_troubles(),
     ) {
         let server = Config { receive_buffer: Bytes::new(1000 * receiver), ..server };

@@ -25,7 +25,7 @@ use lasthop_laws::{Law, Lost, Window};
 use lasthop_units::Time;
 
 /// The least ssthresh, in segments: RFC 5681 §3.1 (4).
-const MIN_SSTHRESH: u32 = 2;
+pub(crate) const MIN_SSTHRESH: u32 = 2;
 
 /// The law's event that sets ssthresh.
 type Ask = fn(&mut Law, &Lost, &mut Window);
@@ -41,7 +41,7 @@ impl Sender {
             CongestionState::Recovery => {
                 if ack.advanced {
                     self.on_partial_ack(now, ack);
-                } else if self.recovery == Recovery::NewReno && ack.duplicate {
+                } else if self.recovery == Recovery::NewReno && ack.duplicate && !self.law.steers() {
                     self.window.cwnd_segments += 1; // RFC 6582 §3.2 (3)
                 }
                 if self.state == CongestionState::Recovery && self.undo_by_d_sack(now) {
@@ -115,6 +115,9 @@ impl Sender {
     }
 
     fn end_reduction(&mut self) {
+        if self.law.steers() {
+            return;
+        }
         let ssthresh = self.window.ssthresh_segments;
         self.window.cwnd_segments = match self.recovery {
             // RFC 6582 §3.2 (3), full acknowledgement: no burst with little in flight.
@@ -212,6 +215,9 @@ impl Sender {
         let head_end = self.board.front().map_or(self.snd_una, |head| head.end);
         self.rescue_after = head_end - 1;
         self.highest_retransmitted = self.snd_una;
+        if self.law.steers() {
+            return;
+        }
         match self.recovery {
             // RFC 6675 §5 (4.3): the first retransmission ignores the window.
             Recovery::Rfc6675 => {
@@ -230,6 +236,13 @@ impl Sender {
     fn begin_reduction(&mut self, now: Time, newly_sacked: u32, newly_acked: u32, ask: Ask) {
         let event = self.lost_event(now);
         let before = self.window.cwnd_segments;
+        if self.law.steers() {
+            // Its window is its own, and so is the pace of its recovery.
+            let mut window = self.window;
+            ask(&mut self.law, &event, &mut window);
+            self.tolerated = false;
+            return;
+        }
         ask(&mut self.law, &event, &mut self.window);
         self.window.cwnd_count = 0;
         // CHD may answer with half its shadow window, which must not exceed the receiver's window.
@@ -258,7 +271,7 @@ impl Sender {
         self.state = CongestionState::Cwr;
         self.recovery_point = self.snd_nxt;
         self.probe = None;
-        if matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) {
+        if matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) && !self.law.steers() {
             self.window.cwnd_segments = self.window.cwnd_segments.min(self.window.ssthresh_segments);
         }
         self.apply_bound(now);
@@ -288,7 +301,11 @@ impl Sender {
             let prior = (self.window.cwnd_segments, self.current_ssthresh());
             self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));
             let event = self.lost_event(now);
+            let ssthresh = self.window.ssthresh_segments;
             self.law.on_timed_out(&event, &mut self.window);
+            if self.law.steers() {
+                self.window.ssthresh_segments = ssthresh;
+            }
         }
         // RFC 8985 §6.3: segments sent too recently to be acknowledged are not lost yet.
         let recent = self.uses_rack().then(|| self.rack_deadline());
@@ -319,7 +336,7 @@ impl Sender {
         // RFC 6582 §3.2 (3): the next segment is lost, too.
         self.board.mark_head_lost();
         self.clamp_duplicates();
-        if self.recovery == Recovery::NewReno {
+        if self.recovery == Recovery::NewReno && !self.law.steers() {
             let cwnd = self.window.cwnd_segments.saturating_sub(ack.passed);
             self.window.cwnd_segments = (cwnd + u32::from(ack.passed > 0)).max(1);
             self.force_head();

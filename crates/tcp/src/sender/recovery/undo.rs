@@ -81,8 +81,10 @@ impl Sender {
             self.clamp_duplicates();
         }
         if let Some((cwnd, ssthresh)) = self.undo.prior {
-            self.window.cwnd_segments = self.window.cwnd_segments.max(cwnd);
-            self.window.ssthresh_segments = self.window.ssthresh_segments.max(ssthresh);
+            if !self.law.steers() {
+                self.window.cwnd_segments = self.window.cwnd_segments.max(cwnd);
+                self.window.ssthresh_segments = self.window.ssthresh_segments.max(ssthresh);
+            }
             self.law.on_undone(&Undone { now_us: now.as_nanos() / 1000 }, &mut self.window);
             self.undone += 1;
         }

@@ -1,0 +1,90 @@
+//! BBR on simulated hosts: what it is known for.
+#![allow(missing_docs)]
+
+use lasthop_scenario::{Build, Override, RunResult, Scenario};
+use lasthop_sim::Options;
+use std::sync::atomic::AtomicBool;
+
+/// 10 Mb/s, 40 ms, 100 packets.
+const BOTTLENECK: &str = "
+duration_s = 40
+warmup_s = 5
+[access]
+kind = \"wired\"
+rate_mbps = 10
+queue_packets = 100
+[path]
+rtt_ms = 40
+[[hosts]]
+era = \"modern\"
+congestion_control = \"bbr\"
+[[hosts.flows]]
+direction = \"down\"
+[[hosts]]
+era = \"modern\"
+count = 0
+[[hosts.flows]]
+direction = \"down\"
+";
+
+fn run(overrides: &[&str]) -> RunResult {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    let scenario = Scenario::from_toml("bbr.toml", BOTTLENECK, &overrides).unwrap_or_else(|error| panic!("{error}"));
+    let stop = AtomicBool::new(false);
+    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
+    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
+}
+
+#[test]
+fn alone_it_fills_the_link_and_leaves_its_queue_empty() {
+    for direction in ["up", "down"] {
+        let result = run(&[&format!("hosts.0.flows.0.direction={direction}")]);
+        assert!(result.utilization >= 0.95, "{direction}: {}", result.utilization);
+        let rtt = result.rtt_ms.expect("it was measured");
+        assert!(rtt.mean <= 1.3 * 40.0, "{direction}: {rtt:?}");
+        assert_eq!(result.flows[0].retransmits, 0, "{direction}");
+    }
+}
+
+/// Cardwell et al. fig. 8: CUBIC loses its throughput at 0.1 % of losses, BBR keeps it up to 15 %.
+#[test]
+fn losses_at_random_cost_it_no_more_than_what_is_lost() {
+    let goodput = |control: &str, loss: &str| {
+        let settings = [format!("hosts.0.congestion_control={control}"), format!("path.loss={loss}")];
+        run(&[&settings[0], &settings[1], "hosts.0.flows.0.direction=up"]).aggregate_goodput_mbps
+    };
+    assert!(goodput("bbr", "0.05") > 0.9 * goodput("bbr", "0"));
+    assert!(goodput("cubic", "0.05") < 0.3 * goodput("cubic", "0"));
+}
+
+/// Two and a half products of queue are filled by CUBIC; BBR's window of two products keeps a share beside it.
+#[test]
+fn beside_cubic_neither_starves() {
+    let mixed = run(&["hosts.0.count=2", "hosts.1.count=2"]);
+    let fair = mixed.aggregate_goodput_mbps / mixed.flows.len() as f64;
+    assert!(mixed.flows.iter().all(|flow| flow.goodput_mbps > 0.2 * fair), "{:?}", mixed.flows);
+}
+
+/// A bound holds for BBR as for any other: window and pace.
+#[test]
+fn a_bound_limits_it() {
+    let bounded = run(&["hosts.0.policy=fixed", "hosts.0.bound_segments=8", "hosts.0.flows.0.direction=up"]);
+    // 8 segments of 1448 bytes in 40 ms and their own time at 10 Mb/s
+    let most = 8.0 * 1448.0 * 8.0 / 0.040 / 1e6;
+    assert!(bounded.aggregate_goodput_mbps <= most && bounded.aggregate_goodput_mbps > 0.8 * most, "{bounded:?}");
+}
+
+/// Calls and pages: where the application pauses, the estimates stay and no window is reduced.
+#[test]
+fn pauses_do_not_make_it_forget_the_path() {
+    let transfers = |control: &str| {
+        let result = run(&[
+            &format!("hosts.0.congestion_control={control}"),
+            "hosts.0.flows.0.kind=transfers",
+            "hosts.0.flows.0.transfer_kib=500",
+            "hosts.0.flows.0.off_s=1",
+        ]);
+        result.flows[0].goodput_mbps
+    };
+    assert!(transfers("bbr") > 0.8 * transfers("cubic"), "{} {}", transfers("bbr"), transfers("cubic"));
+}
