@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{can_run, on_kernel_hosts, valid_run};
+use common::{can_run, lasthop, on_kernel_hosts, result, valid_run};
 use lasthop_scenario::RunResult;
 use std::fs;
 use std::thread::sleep;
@@ -91,6 +91,23 @@ fn a_law_of_ones_own_runs_on_the_kernel_and_keeps_its_window_where_cubic_halves(
     println!("{} and {} Mb/s", westwood.goodput_mbps, cubic.goodput_mbps);
     assert!(westwood.goodput_mbps > 1.3 * cubic.goodput_mbps, "{westwood:?}, {cubic:?}");
     assert!(loaded().iter().all(|name| !name.starts_with("lh_westwo")), "{:?}", loaded());
+}
+
+/// Copa, three downloads: the same header in both habitats sets window and pace.
+#[test]
+fn a_law_that_sets_its_pace_does_on_the_kernel_what_it_does_simulated() {
+    if !can_run() {
+        return;
+    }
+    let run = ["run", "scenarios/own-law/paced.toml", "--json", "--set", "duration_s=12", "--set", "warmup_s=4"];
+    let simulated = result(&lasthop(&run).output().expect("the command starts"));
+    let kernel = valid_run(&run).expect("a valid run");
+    let figures = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").mean);
+    let (ours, theirs) = (figures(&simulated), figures(&kernel));
+    println!("simulated {ours:?}, kernel {theirs:?} Mb/s and ms");
+    let apart = |ours: f64, theirs: f64| (ours / theirs - 1.0).abs();
+    assert!(apart(ours.0, theirs.0) < 0.05 && apart(ours.1, theirs.1) < 0.05, "{ours:?} {theirs:?}");
+    assert!(ours.1 < 1.5 * 40.0 && kernel.jain_index.is_some_and(|jain| jain > 0.95), "{ours:?} {kernel:?}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 const EXAMPLE: &str = "scenarios/own-law/westwood.h";
+/// The example of a law that sets its pace, from this heading on.
+const PACED: (&str, &str) = ("scenarios/own-law/copa.h", "## 6. A law that sets its pace");
 
 /// The command, with a folder of its own to compile in.
 fn with_cache(folder: &Path, arguments: &[&str]) -> Command {
@@ -47,10 +49,13 @@ fn header(name: &str) -> &'static str {
 fn the_code_of_the_tutorial_is_the_example() {
     let root = format!("{}/../..", env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(format!("{root}/docs/guide/own-law.md")).expect("the page");
-    let pieces = page.split("```c\n").skip(1).map(|from| from.split_once("```").expect("an end").0);
-    let example = fs::read_to_string(format!("{root}/{EXAMPLE}")).expect("the example");
     let lines = |text: &str| text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(lines(&pieces.collect::<String>()), lines(&example));
+    let (first, second) = page.split_once(PACED.1).expect("its heading");
+    for (part, file) in [(first, EXAMPLE), (second, PACED.0)] {
+        let pieces = part.split("```c\n").skip(1).map(|from| from.split_once("```").expect("an end").0);
+        let example = fs::read_to_string(format!("{root}/{file}")).expect("the example");
+        assert_eq!(lines(&pieces.collect::<String>()), lines(&example));
+    }
 }
 
 #[test]

@@ -4,18 +4,20 @@
 mod support;
 
 use lasthop_laws::{
-    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Reported, Sent, SlowStart, Start, Undone, Window,
+    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Reported, Sample, Sent, SlowStart, Start,
+    Steering, Undone, Window,
 };
 use lasthop_units::Span;
 use libbpf_rs::{ProgramInput, ProgramMut};
 use std::collections::BTreeSet;
 use support::test_object;
 
-/// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, parameters, law.
+/// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, steering, parameters, law.
 struct Step([u8; STEP_BYTES]);
 
-const STEP_BYTES: usize = 16 + 48 + 80 + 328;
-const PARAMETERS_AT: usize = 16 + 48;
+const STEP_BYTES: usize = PARAMETERS_AT + 80 + 328;
+const STEERING_AT: usize = 16 + size_of::<Sample>();
+const PARAMETERS_AT: usize = STEERING_AT + 24;
 
 const INIT: u32 = 0;
 const ACKED: u32 = 1;
@@ -25,6 +27,8 @@ const SENT: u32 = 4;
 const UNDONE: u32 = 5;
 const NOTIFIED: u32 = 6;
 const REPORTED: u32 = 7;
+const SAMPLED: u32 = 8;
+const RESUMED: u32 = 9;
 
 impl Step {
     /// Sets all but the law.
@@ -81,6 +85,7 @@ struct Both<'p, 'o> {
     step: Step,
     law: Law,
     window: Window,
+    pace: u64,
     now_us: u64,
 }
 
@@ -89,7 +94,7 @@ impl<'p, 'o> Both<'p, 'o> {
         let window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
         let timestamp_tick = Span::from_millis(tick_ms.into());
         let law = Law::new(choice, Start { slow_start, timestamp_tick, ..Start::default() });
-        let mut both = Self { program, step: Step([0; STEP_BYTES]), law, window, now_us: 0 };
+        let mut both = Self { program, step: Step([0; STEP_BYTES]), law, window, pace: 0, now_us: 0 };
         both.step.tell(choice.parameters);
         both.in_bpf(INIT, &[0, slow_start as u32, choice.seed, 1000 * tick_ms]);
         both
@@ -146,6 +151,13 @@ impl<'p, 'o> Both<'p, 'o> {
         self.window.cwnd_count = 0;
     }
 
+    /// A law that steers keeps its window.
+    fn told_of_a_loss(&mut self, kind: u32, event: Lost) {
+        let kept = self.window;
+        self.reduced(kind, event);
+        self.window = Window { cwnd_segments: if kind == TIMED_OUT { 1 } else { kept.cwnd_segments }, ..kept };
+    }
+
     fn reported(&mut self, event: Reported) {
         let event = Reported { now_us: self.now_us, ..event };
         let words = [
@@ -163,6 +175,51 @@ impl<'p, 'o> Both<'p, 'o> {
         assert_eq!(theirs, self.window, "{:?}, {event:?}", self.law);
     }
 
+    /// An ACK, or the end of a pause, of a law that steers.
+    fn steered(&mut self, kind: u32, sample: Sample) {
+        let Sample { delivered_us, departs_us, .. } = sample;
+        let words = [
+            sample.interval_us,
+            sample.sampled_segments,
+            sample.prior_delivered_segments,
+            sample.prior_in_flight_segments,
+            sample.acked_segments,
+            sample.lost_segments,
+            sample.in_flight_segments,
+            sample.all_delivered_segments,
+            sample.all_lost_segments,
+            sample.rtt_us,
+            sample.srtt_us,
+            sample.min_rtt_us,
+            sample.snd_una,
+            sample.snd_nxt,
+            sample.segment_bytes,
+            sample.state,
+            sample.app_limited,
+            sample.reserved,
+        ];
+        let (cwnd_segments, ssthresh_segments) = (self.window.cwnd_segments, self.window.ssthresh_segments);
+        let mut steering = Steering { pace: self.pace, cwnd_segments, ssthresh_segments, ..Steering::default() };
+        let before = [halves(self.pace).as_slice(), &[cwnd_segments, ssthresh_segments, 0, 0]].concat();
+        for (bytes, word) in self.step.0[STEERING_AT..].chunks_exact_mut(4).zip(before) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+        self.in_bpf(kind, &[halves(delivered_us).as_slice(), &halves(departs_us), &words].concat());
+        match kind {
+            SAMPLED => self.law.on_sampled(&sample, &mut steering),
+            _ => self.law.on_resumed(&sample, &mut steering),
+        }
+        let word = |at: usize| {
+            u32::from_ne_bytes(self.step.0[STEERING_AT + at..STEERING_AT + at + 4].try_into().expect("four bytes"))
+        };
+        let theirs = (u64::from(word(4)) << 32 | u64::from(word(0)), word(8), word(12), word(16));
+        let ours = (steering.pace, steering.cwnd_segments, steering.ssthresh_segments, steering.app_limited);
+        assert_eq!(theirs, ours, "{:?}, {sample:?}", self.law);
+        self.pace = steering.pace;
+        self.window.cwnd_segments = steering.cwnd_segments;
+        self.window.ssthresh_segments = steering.ssthresh_segments;
+    }
+
     fn sent(&mut self, idle_us: u64) {
         let [low, high] = halves(idle_us);
         self.in_bpf(SENT, &[low, high, 0, 0]);
@@ -175,6 +232,51 @@ impl<'p, 'o> Both<'p, 'o> {
         self.law.on_undone(&Undone { now_us: self.now_us }, &mut self.window);
         assert_eq!(theirs, self.window, "{:?}", self.law);
     }
+}
+
+/// The same of a law that steers. Its paces stand for windows.
+fn compare_steered(both: &mut Both<'_, '_>, numbers: &mut Numbers) -> BTreeSet<u32> {
+    let (mut delivered, mut lost, mut paces) = (0_u32, 0_u32, BTreeSet::new());
+    for _ in 0..3000 {
+        both.now_us += if numbers.below(50) == 0 { numbers.below(5_000_000) } else { numbers.below(3_000) };
+        let cwnd = both.window.cwnd_segments;
+        let acked_segments = (1 + numbers.word(3)).min(cwnd);
+        let lost_segments = if numbers.below(10) == 0 { numbers.word(cwnd.into()) / 4 } else { 0 };
+        (delivered, lost) = (delivered + acked_segments, lost + lost_segments);
+        let sample = Sample {
+            now_us: both.now_us,
+            delivered_us: both.now_us,
+            departs_us: both.now_us + numbers.below(2) * numbers.below(3_000),
+            interval_us: if numbers.below(20) == 0 { 0 } else { 20_000 + numbers.word(30_000) },
+            sampled_segments: numbers.word(100),
+            prior_delivered_segments: delivered.saturating_sub(cwnd),
+            prior_in_flight_segments: cwnd,
+            acked_segments,
+            lost_segments,
+            in_flight_segments: cwnd - acked_segments,
+            all_delivered_segments: delivered,
+            all_lost_segments: lost,
+            rtt_us: if numbers.below(10) == 0 { 0 } else { 20_000 + numbers.word(30_000) },
+            srtt_us: 40_000,
+            min_rtt_us: 20_000,
+            snd_una: delivered.wrapping_mul(1000),
+            snd_nxt: delivered.wrapping_add(cwnd).wrapping_mul(1000),
+            segment_bytes: 1000,
+            state: if numbers.below(20) == 0 { numbers.word(5) } else { 0 },
+            app_limited: numbers.word(20) / 19,
+            reserved: 0,
+        };
+        let event = Lost { in_flight_segments: cwnd, ..Lost::default() };
+        match numbers.below(400) {
+            0 => both.steered(RESUMED, sample),
+            1 => both.told_of_a_loss(LOST, event),
+            2 => both.told_of_a_loss(TIMED_OUT, event),
+            3 => both.undone(both.window),
+            _ => both.steered(SAMPLED, sample),
+        }
+        paces.insert((both.pace >> 8) as u32);
+    }
+    paces
 }
 
 /// A connection of 3,000 events. Returns the windows it had.
@@ -259,7 +361,9 @@ fn the_laws_do_in_bpf_what_they_do_natively() {
             let mut windows = BTreeSet::new();
             for _ in 0..10 {
                 let choice = Choice { seed: numbers.word(u32::MAX.into()), ..Choice::from(law) };
-                windows.append(&mut compare(&mut Both::new(&program, choice, slow_start, 1), &mut numbers));
+                let mut both = Both::new(&program, choice, slow_start, 1);
+                let compared = if law.steers() { compare_steered } else { compare };
+                windows.append(&mut compared(&mut both, &mut numbers));
             }
             assert!(windows.len() > 30, "there must be something to compare: {law}, {slow_start:?}: {windows:?}");
         }

@@ -31,8 +31,6 @@
  *	RESUMED    lh_LAW_resumed(law, sample, steering)   data leave with nothing in flight, after the application had none.
  *	                                                   The sample has times and totals, no delivery
  *
- * It runs on simulated hosts only.
- *
  * A law with parameters defines LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. All
  * its events but sent and undone get them as a struct lh_LAW_parameters after the law.
  *

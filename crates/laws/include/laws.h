@@ -143,6 +143,18 @@ static inline void lh_law_sent(struct lh_law *law, const struct lh_sent *sent)
 	}
 }
 
+/* Whether a law sets its window and pace itself. */
+static inline int lh_law_steers(__u32 name)
+{
+	switch (name) {
+#define LH_LAW_ENTRY(member, LAW, ...) \
+	case LH_##LAW:                 \
+		return LH_IF(LH_##LAW##_HAS_SAMPLED, 1, 0);
+#include "laws.list"
+	}
+	return 0;
+}
+
 static inline void lh_law_sampled(struct lh_law *law, const union lh_parameters *parameters,
 				  const struct lh_rate_sample *sample, struct lh_steering *steering)
 {

@@ -79,11 +79,6 @@ pub enum OwnLawError {
     /// It uses clients' reports of their last links.
     #[error("it has LH_LAW_HAS_REPORTED: reports of the last link are for laws of the tree")]
     HearsReports,
-    /// It sets its pace, and is to run in the kernel.
-    #[error(
-        "it has LH_LAW_HAS_SAMPLED: a law that sets its pace runs on simulated hosts only; write Simulated, not Everywhere"
-    )]
-    SteersTheKernel,
     /// A parameter is wrong.
     #[error("its parameter {name}: {problem}")]
     Parameter {
@@ -117,9 +112,6 @@ impl OwnLaw {
         }
         if table.hears_reports != 0 {
             return Err(OwnLawError::HearsReports);
-        }
-        if table.steers != 0 && text(table.place) == "Everywhere" {
-            return Err(OwnLawError::SteersTheKernel);
         }
         // SAFETY: own.c makes the array of this length.
         let parameters = unsafe { std::slice::from_raw_parts(table.parameters, table.parameter_count as usize) };

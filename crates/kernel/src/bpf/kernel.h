@@ -139,6 +139,10 @@ struct list_head {
 
 struct module;
 struct rate_sample {
+	__u32 prior_delivered;
+	__s32 delivered; /* -1: no sample */
+	long interval_us; /* -1: no sample */
+	bool is_app_limited;
 	int losses;
 	long rtt_us; /* -1: none */
 	__u32 acked_sacked;
@@ -267,6 +271,11 @@ struct tcp_sock {
 	__u8 tcp_usec_ts : 1; /* since 6.7 */
 	__u16 advmss; /* payload of a full segment to us: the MSS that we told, less the timestamps */
 	__u32 max_packets_out;
+	__u32 lost;
+	__u32 app_limited; /* until this much is delivered; 0: it is not */
+	__u64 delivered_mstamp;
+	__u64 tcp_wstamp_ns; /* when the next packet departs */
+	__u64 tcp_clock_cache; /* now */
 	__u32 high_seq;
 	__u32 prior_ssthresh;
 	__u32 reordering;

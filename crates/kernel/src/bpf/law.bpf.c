@@ -29,7 +29,10 @@
  * 4. The law's state does not fit into icsk_ca_priv. It is in a storage of the socket, created at init() and deleted at
  *    release(). Without memory for it NewReno decides, and the next ACK tries again.
  *
- * 5. Skipped programs (see stack.h). The next hook detects what was skipped: init() by `begun`, set_state() by the last
+ * 5. A law that steers (LH_LAW_HAS_SAMPLED) sets window, ssthresh and the socket's pacing rate at each ACK, and nothing
+ *    above is done for it: ssthresh() keeps ssthresh, undo_cwnd() the window, and no reduction is made or ended.
+ *
+ * 6. Skipped programs (see stack.h). The next hook detects what was skipped: init() by `begun`, set_state() by the last
  *    state seen, ssthresh() by ignoring the kernel's value.
  *
  * Hooks: struct_ops/tcp_congestion_ops, socket locked, softirq or process context, never sleeping; and an iterator over
@@ -307,6 +310,12 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 		lh_law_timed_out(law_of(flow), &parameters, &lost, &window);
 		record(CALL_TIMED_OUT, tp, flow, &lost, sizeof(lost), &before, &window);
 	}
+	if (lh_law_steers(LH_LAW)) {
+		/* its window is its own, and so is the pace of its recovery */
+		window.ssthresh_segments = before.ssthresh_segments;
+		tp->snd_ssthresh = before.ssthresh_segments;
+		goto count;
+	}
 	/* CHD may answer with half its shadow window, which must not exceed the receiver's window */
 	if (tp->mss_cache)
 		most = tp->snd_wnd / tp->mss_cache;
@@ -315,6 +324,7 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 	tp->snd_ssthresh = window.ssthresh_segments;
 	own->stack.prr_delivered = 0;
 	own->tolerated = window.ssthresh_segments >= before.cwnd_segments;
+count:
 	if (reduction == REDUCTION_LOST) {
 		count(&counters.losses);
 		if (own->tolerated)
@@ -340,7 +350,8 @@ static __always_inline void change_state(struct tcp_sock *tp, __u8 old_state, __
 		own_of(tp)->cwr_una = tp->snd_una;
 	else if (old_state == TCP_CA_CWR && new_state != TCP_CA_CWR && reduction != REDUCTION_LOST)
 		count(&counters.notified);
-	ends_reduction(tp, old_state, new_state);
+	if (!lh_law_steers(LH_LAW))
+		ends_reduction(tp, old_state, new_state);
 	own_of(tp)->ca_state = new_state;
 }
 
@@ -382,6 +393,91 @@ __attribute__((noinline)) int law_acked(struct lh_law *law, const struct lh_acke
 	return 0;
 }
 
+/* The same of a law that steers. */
+__attribute__((noinline)) int law_sampled(struct lh_law *law, const struct lh_rate_sample *sample,
+					  struct lh_steering *steering)
+{
+	if (!law || !sample || !steering)
+		return 0;
+	law->name = LH_LAW;
+	lh_law_sampled(law, &parameters, sample, steering);
+	return 0;
+}
+
+/* What a law that steers is told of the connection, without a delivery. */
+static __always_inline void read_sample(struct tcp_sock *tp, struct lh_rate_sample *sample)
+{
+	sample->now_us = now_us_of(tp);
+	sample->delivered_us = tp->delivered_mstamp;
+	sample->departs_us = sample->now_us;
+	if (tp->tcp_wstamp_ns > tp->tcp_clock_cache)
+		sample->departs_us += (tp->tcp_wstamp_ns - tp->tcp_clock_cache) / 1000;
+	sample->in_flight_segments = in_flight_of(tp);
+	sample->all_delivered_segments = tp->delivered;
+	sample->all_lost_segments = tp->lost;
+	sample->srtt_us = tp->srtt_us >> 3;
+	sample->min_rtt_us = min_rtt_us_of(tp);
+	sample->snd_una = tp->snd_una;
+	sample->snd_nxt = tp->snd_nxt;
+	sample->segment_bytes = tp->mss_cache;
+	sample->state = ca_state_of(tp);
+}
+
+static __always_inline void read_steering(struct tcp_sock *tp, const struct lh_flow *flow, struct lh_steering *steering)
+{
+	steering->pace = flow->paced ? tp->inet_conn.icsk_inet.sk.sk_pacing_rate : 0;
+	steering->cwnd_segments = tp->snd_cwnd ? tp->snd_cwnd : 1;
+	steering->ssthresh_segments = tp->snd_ssthresh;
+}
+
+/* Its answer. The connection is paced by TCP itself unless a queueing discipline does it. */
+static __always_inline void take_steering(struct tcp_sock *tp, struct lh_flow *flow, const struct lh_steering *steering)
+{
+	__u64 most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
+
+	set_window(tp, clamped(tp, steering->cwnd_segments, 1));
+	if (tp->snd_ssthresh != steering->ssthresh_segments)
+		tp->snd_ssthresh = lh_max(steering->ssthresh_segments, LH_MIN_SSTHRESH);
+	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE)
+		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
+	flow->paced = steering->pace != 0;
+	if (flow->paced)
+		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = steering->pace < most ? steering->pace : most;
+	else
+		update_pacing_rate(tp);
+	if (steering->app_limited) {
+		__u32 until = tp->delivered + in_flight_of(tp);
+
+		tp->app_limited = until ? until : 1;
+	}
+}
+
+/* An ACK, for a law that steers. */
+static __always_inline void on_sampled(struct tcp_sock *tp, struct lh_flow *flow, const struct rate_sample *rs)
+{
+	struct lh_rate_sample sample = {};
+	struct lh_steering steering = {};
+	__s32 acked = rs->acked_sacked, delivered = rs->delivered;
+	__s64 interval_us = rs->interval_us;
+
+	read_sample(tp, &sample);
+	if (delivered >= 0 && interval_us > 0) {
+		sample.interval_us = interval_us;
+		sample.sampled_segments = delivered;
+		sample.prior_delivered_segments = rs->prior_delivered;
+		sample.app_limited = rs->is_app_limited;
+	}
+	sample.prior_in_flight_segments = rs->prior_in_flight;
+	sample.acked_segments = acked > 0 ? acked : 0;
+	sample.lost_segments = rs->losses;
+	if (rs->rtt_us >= 0)
+		sample.rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 1;
+	read_steering(tp, flow, &steering);
+	law_sampled(&flow->law, &sample, &steering);
+	take_steering(tp, flow, &steering);
+	own_of(tp)->ssthresh = tp->snd_ssthresh;
+}
+
 /* net/ipv4/tcp_input.c tcp_cong_control() */
 static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct rate_sample *rs)
 {
@@ -397,6 +493,11 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 	}
 	catch_up(tp, ca_state);
 	flow = flow_of(tp);
+	if (lh_law_steers(LH_LAW)) {
+		if (flow)
+			on_sampled(tp, flow, rs);
+		return;
+	}
 	if (flow && flow->reported)
 		tell_report(tp, flow);
 
@@ -517,6 +618,8 @@ __u32 BPF_PROG(law_ssthresh, struct sock *sk)
 	own_of(tp)->ssthresh = tp->snd_ssthresh;
 	if (skipped(tp))
 		return 0xdeadbeef;
+	if (lh_law_steers(LH_LAW))
+		return tp->snd_ssthresh;
 	return half > LH_MIN_SSTHRESH ? half : LH_MIN_SSTHRESH;
 }
 
@@ -550,10 +653,27 @@ static __always_inline void tell_resumed(struct tcp_sock *tp)
 		lh_law_sent(law_of(flow), &sent);
 }
 
+/* The same for a law that steers, after the application had nothing to send. */
+static __always_inline void resumed(struct tcp_sock *tp)
+{
+	struct lh_flow *flow = bpf_sk_storage_get(&flows, tp, NULL, 0);
+	struct lh_rate_sample sample = {};
+	struct lh_steering steering = {};
+
+	if (!flow || !flow->begun || !tp->app_limited)
+		return;
+	read_sample(tp, &sample);
+	read_steering(tp, flow, &steering);
+	lh_law_resumed(law_of(flow), &parameters, &sample, &steering);
+	take_steering(tp, flow, &steering);
+}
+
 /* A transmission with nothing in flight. */
 static __always_inline void starts_to_send(struct tcp_sock *tp)
 {
 	repair_window(tp);
+	if (lh_law_steers(LH_LAW))
+		return resumed(tp);
 	restart_after_idle(tp);
 	tell_resumed(tp);
 	tell_before_sending(tp);
@@ -595,6 +715,8 @@ __u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 	}
 	own_of(tp)->tolerated = 0;
 	count(&counters.undone);
+	if (lh_law_steers(LH_LAW))
+		return tp->snd_cwnd;
 	return clamped(tp, window.cwnd_segments, 2);
 }
 

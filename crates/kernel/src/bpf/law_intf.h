@@ -78,7 +78,7 @@ struct lh_flow {
 	__u32 timeouts;
 	__u32 back_offs;
 	__u32 undone;
-	__u32 padding;
+	__u32 paced; /* 1: the socket's pacing rate is the law's */
 	struct lh_law law;
 };
 

@@ -20,6 +20,8 @@ enum step_kind {
 	STEP_UNDONE,
 	STEP_NOTIFIED,
 	STEP_REPORTED,
+	STEP_SAMPLED,
+	STEP_RESUMED,
 };
 
 /* tests/laws.rs mirrors it. */
@@ -33,7 +35,9 @@ struct step {
 		struct lh_sent sent;
 		struct lh_undone undone;
 		struct lh_report report;
+		struct lh_rate_sample sample;
 	};
+	struct lh_steering steering;
 	union lh_parameters parameters;
 	struct lh_law law;
 };
@@ -71,6 +75,12 @@ static __always_inline int run(struct step *context, __u32 name)
 		break;
 	case STEP_REPORTED:
 		lh_law_reported(&step->law, &step->parameters, &step->report, &step->window);
+		break;
+	case STEP_SAMPLED:
+		lh_law_sampled(&step->law, &step->parameters, &step->sample, &step->steering);
+		break;
+	case STEP_RESUMED:
+		lh_law_resumed(&step->law, &step->parameters, &step->sample, &step->steering);
 		break;
 	}
 	__builtin_memcpy(context, step, sizeof(*step));
@@ -129,6 +139,12 @@ SEC("syscall")
 int run_lastlink(struct step *step)
 {
 	return run(step, LH_LASTLINK);
+}
+
+SEC("syscall")
+int run_bbr(struct step *step)
+{
+	return run(step, LH_BBR);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
