@@ -2,7 +2,8 @@
 
 use crate::errors::{self, Refused};
 use crate::value;
-use lasthop_scenario::{MOST_TYPED_BYTES, Override, Scenario, ScenarioError, text_of};
+use lasthop_files::{MOST_TYPED_BYTES, text_of};
+use lasthop_scenario::{Override, Scenario, ScenarioError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! The agent's configuration: a TOML file, and the command line's flags over it.
 
+use lasthop_files::{MOST_TYPED_BYTES, text_of};
 use lasthop_keys::Preset::Absent;
 use lasthop_keys::{
     Document, DocumentError, Keys, Override, Part, Presence, Preset, Problem, Section, Takes, choice, flag, integer,
@@ -332,7 +333,7 @@ impl Config {
         match file {
             None => Self::from_toml("the defaults", "", flags),
             Some(path) => {
-                let read = |path: &Path| fs::read_to_string(path).map_err(|error| cannot_read(path, error));
+                let read = |path: &Path| text_of(path, MOST_TYPED_BYTES).map_err(|error| cannot_read(path, error));
                 let mut changes = Vec::new();
                 for drop_in in Self::drop_ins(path)? {
                     changes.extend(Self::changes(&drop_in.display().to_string(), &read(&drop_in)?)?);

@@ -21,6 +21,7 @@
 
 use crate::{UNDISTURBED, tell};
 use anyhow::{Context, Result, bail, ensure};
+use lasthop_files::{MOST_RESULT_BYTES, open_to_read, text_of};
 use lasthop_report::{LIVE_FOLDER, Live, ReportError};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, OFlag, RenameFlags, renameat2};
@@ -319,7 +320,7 @@ impl Manifest {
 
     /// `None` if there is none.
     fn read(path: &Path) -> Result<Option<Self>> {
-        let text = match fs::read_to_string(path) {
+        let text = match text_of(path, MOST_RESULT_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -383,7 +384,7 @@ fn files_in(folder: &Path) -> io::Result<Vec<String>> {
 
 fn digest_of(path: &Path) -> io::Result<String> {
     let mut digest = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut DigestWriter(&mut digest))?;
+    io::copy(&mut open_to_read(path)?, &mut DigestWriter(&mut digest))?;
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -121,6 +121,52 @@ fn a_run_that_needs_more_memory_than_there_is_is_refused_before_it_starts() {
     refused(&lasthop(&["study", &study.display().to_string()]), &["TB of memory"]);
 }
 
+/// `timeout` ends it after a minute, with another code than 2.
+#[test]
+fn a_pipe_that_nobody_writes_into_is_refused_at_once_wherever_a_file_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (pipe, header, traced) = (path("pipe"), path("pipe.h"), path("traced.toml"));
+    for pipe in [&pipe, &header] {
+        nix::unistd::mkfifo(pipe.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    }
+    fs::write(&traced, "[[hosts]]\n[[changes]]\ntrace = \"pipe\"\n").expect("a file");
+    fs::create_dir(path("result")).expect("a folder");
+    nix::unistd::mkfifo(path("result/result.json").as_str(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let result = path("result");
+    for arguments in [
+        &["run", &pipe][..],
+        &["run", &traced],
+        &["compare", &pipe, "--seeds", "2"],
+        &["exec", &pipe, "--", "true"],
+        &["export", &pipe, "--format", "csv"],
+        &["export", &result, "--format", "csv"],
+        &["doctor", "--config", &pipe],
+        &["agent", "--config", &pipe],
+        &["top", "--replay", &pipe],
+        &["trace", "from", &pipe],
+    ] {
+        let output = patient(arguments);
+        refused(&output, &["it is a pipe that nobody writes into", "a file, or a pipe that somebody writes into"]);
+    }
+    refused(&patient(&["laws", "build", &header]), &["pipe.h", "no regular file"]);
+    refused(&patient(&["run", "one-station", "--out", &pipe]), &["cannot keep results in", "it is not a folder"]);
+    // Whoever reads standard input or a pipe with a writer goes on as before.
+    let substituted = format!(
+        "{} run <(cat {}) --set duration_s=2 --set warmup_s=1 --json",
+        env!("CARGO_BIN_EXE_lasthop"),
+        scenario("one-station.toml")
+    );
+    let output = Command::new("timeout").args(["60", "bash", "-c", &substituted]).output().expect("bash starts");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn patient(arguments: &[&str]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["60", env!("CARGO_BIN_EXE_lasthop")]).args(arguments).stdin(Stdio::null());
+    command.output().expect("the command starts")
+}
+
 #[test]
 fn a_missing_file_is_named() {
     refused(&lasthop(&["run", "no-such-scenario.toml"]), &["no-such-scenario.toml", "No such file"]);

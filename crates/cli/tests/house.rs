@@ -20,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tcp", &["connection", "laws", "units"]),
     ("quic", &["units"]),
     ("traffic", &["keys", "units"]),
-    ("scenario", &["keys", "laws", "network", "policy", "tcp", "traffic", "units"]),
+    ("scenario", &["files", "keys", "laws", "network", "policy", "tcp", "traffic", "units"]),
     ("measure", &["connection", "laws", "network", "policy", "scenario", "units"]),
     ("capture", &["network", "scenario", "units"]),
     (
@@ -40,8 +40,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
-    ("study", &["keys", "measure", "network", "scenario", "units"]),
-    ("report", &["laws", "measure", "scenario", "study", "units"]),
+    ("study", &["files", "keys", "measure", "network", "scenario", "units"]),
+    ("report", &["files", "laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["connection", "laws", "units"]),
     ("status", &["files", "keys", "lastlink", "laws", "peers", "policy", "units"]),
     (
@@ -62,7 +62,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "python",
-        &["external", "laws", "measure", "own", "policy", "report", "scenario", "sim", "study", "units", "version"],
+        &[
+            "external", "files", "laws", "measure", "own", "policy", "report", "scenario", "sim", "study", "units",
+            "version",
+        ],
     ),
     (
         "lab",

@@ -1,4 +1,6 @@
-//! One rule for the files that a user names and lasthop writes.
+//! One rule for the files that a user names and lasthop writes, and one for those that it reads (`reading`).
+//!
+//! What is written:
 //!
 //! 1. *Regular files.* No symbolic link at the end of the path is followed, and no pipe, device or folder is written to.
 //!    (A record may go into a pipe: [`append`].)
@@ -9,6 +11,10 @@
 //! *What it leaves out*: fsync; folders of results, which have a list of their files (`out_folder.rs` of the command);
 //! folders of lasthop's own, such as the store of runs.
 #![forbid(unsafe_code)]
+
+mod reading;
+
+pub use reading::{MOST_RESULT_BYTES, MOST_TYPED_BYTES, open_to_read, text_of};
 
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
 use nix::sys::stat::Mode;

@@ -137,7 +137,13 @@ impl Workshop {
     /// # Errors
     /// If there is no clang, or the header fails a check: see the top of this crate.
     pub fn build(&self, header: &Path) -> Result<Built, Error> {
-        let file = fs::canonicalize(header).map_err(|source| Error::Header { header: header.to_owned(), source })?;
+        let of_header = |source| Error::Header { header: header.to_owned(), source };
+        let file = fs::canonicalize(header).map_err(of_header)?;
+        // It is read several times, so it is no pipe.
+        if !fs::metadata(&file).map_err(of_header)?.is_file() {
+            let problem = "it is no regular file; accepted: a C header";
+            return Err(of_header(io::Error::new(io::ErrorKind::InvalidInput, problem)));
+        }
         let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(made) = made.get(&file)
             && made.built.folder.starts_with(&self.cache)

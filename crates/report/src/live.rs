@@ -278,7 +278,7 @@ pub fn live(folder: &Path) -> Option<String> {
 
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(MOST_BYTES).read_to_string(&mut text)?;
+    lasthop_files::open_to_read(path)?.take(MOST_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 

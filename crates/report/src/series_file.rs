@@ -268,7 +268,8 @@ fn read_file<T>(
     read_columns: impl FnOnce(&mut ColumnsIn) -> Result<T, ParquetError>,
 ) -> Result<T, ReportError> {
     let fail = |source| ReportError::ReadSeries { path: path.to_owned(), source };
-    let file = File::open(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
+    let file =
+        lasthop_files::open_to_read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
     let file = SerializedFileReader::new(file).map_err(fail)?;
     let metadata = file.metadata().file_metadata();
     let version = metadata

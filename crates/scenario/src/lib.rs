@@ -18,7 +18,6 @@ mod comparison;
 mod error;
 mod keys;
 mod last_link;
-mod limited;
 mod memory;
 mod network_error;
 mod notes;
@@ -41,7 +40,6 @@ pub use lasthop_keys::{
     nearest_names,
 };
 pub use lasthop_traffic::{Kind, KindName, Pieces, QuicLaw, TrafficKind, Transport, VideoResult};
-pub use limited::{MOST_RESULT_BYTES, MOST_TYPED_BYTES, text_of};
 pub use memory::MemoryEstimate;
 pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{

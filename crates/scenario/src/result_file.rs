@@ -1,8 +1,8 @@
 //! Results as files: `result.json`, `comparison.json` and `study.json`.
 
 use crate::error::ResultError;
-use crate::limited::{MOST_RESULT_BYTES, text_of};
 use crate::result::SCHEMA_VERSION;
+use lasthop_files::{MOST_RESULT_BYTES, text_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -5,11 +5,11 @@ use crate::keys::{
     AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_agents, leave_out_rate_of_mcs, place_header,
 };
 use crate::last_link::LastLink;
-use crate::limited::{MOST_TYPED_BYTES, text_of};
 use crate::notes::AssumedHeader;
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
+use lasthop_files::{MOST_TYPED_BYTES, text_of};
 use lasthop_keys::{
     Document, Given, IneffectiveKey, KeyError, Keys as _, Override, Path, Problem, Section, Source, key,
 };

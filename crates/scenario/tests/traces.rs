@@ -253,6 +253,16 @@ fn two_columns_without_a_header_are_seconds_and_megabits_with_a_note() {
         read(&format!("{LINKS}{OF_LINK}"), ("link.txt", "at_s rate_mbps\n0 4.2\n0.5 3.1\n"), &[]).expect("named");
     assert_eq!(named.network().changes, [forth(0, Some(4.2), None), forth(500, Some(3.1), None)]);
     assert_eq!(named.assumed_headers(), []);
+    // Quoted (RFC 4180), as spreadsheets and R write them.
+    for quoted in [
+        "\"at_s\",\"rate_mbps\"\r\n\"0\",\"4.2\"\r\n0.5,3.1\r\n",
+        "\u{feff}\"at_s\"; \" rate_mbps \"\n0;\"4.2\"\n0.5;3.1",
+        "\"at_s\" \"rate_mbps\"\n0 4.2\n0.5 \"3.1\"\n",
+    ] {
+        let scenario = read(&format!("{LINKS}{OF_LINK}"), ("link.txt", quoted), &[]).expect(quoted);
+        assert_eq!(scenario.network().changes, [forth(0, Some(4.2), None), forth(500, Some(3.1), None)], "{quoted:?}");
+        assert_eq!(scenario.assumed_headers(), []);
+    }
     let of = |plain: &str| read(&format!("{LINKS}{OF_LINK}"), ("link.txt", plain), &[]).expect_err("it is wrong");
     for (plain, told) in [
         (
@@ -263,6 +273,10 @@ fn two_columns_without_a_header_are_seconds_and_megabits_with_a_note() {
         ("0 4.2 9\n", "link.txt:1: the trace: no header line, and 3 columns of a trace"),
         ("1 4.2\n0.5 3.1\n", "link.txt:2: at_s: 0.5 goes back; accepted: 1 or later"),
         ("0 4.2\n0.5\n", "link.txt:2: the row: has 1 cells; accepted: 2 cells"),
+        // A comma for a point, and a quote without an end.
+        ("at_s,rate_mbps\n\"0,5\",3\n", "link.txt:2: at_s: \"0,5\" is no number"),
+        ("at_s,rate_mbps\n\"0,3\n", "link.txt:2: at_s: \"\"0,3\" is no number"),
+        ("at_s,rate_mbps\r0,3\r", "link.txt:1: the trace: cannot be read: line 1 has a carriage return inside"),
         ("0 4.2\n0.5 fast\n", "link.txt:2: rate_mbps: \"fast\" is no number"),
         ("time,throughput\n0,4.2\n", "link.txt:1: time: is no column of a trace"),
         ("1290000000 4.2\n", "link.txt:1: at_s: 1290000000 is out of range; accepted: a number from 0 to 86400"),

@@ -13,28 +13,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal as _, Read};
-use std::os::unix::fs::FileTypeExt as _;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// The most bytes that are read of a record: 1 GiB, a day of 50 connections. `record_limit_mib` is 64 MiB by default.
 pub const MOST_BYTES: u64 = 1 << 30;
 
-/// Opens a record for reading: a file, a pipe or a terminal. Reading more than [`MOST_BYTES`] of it is an error.
+/// Opens a record for reading. Reading more than [`MOST_BYTES`] of it is an error.
 ///
 /// # Errors
-/// It cannot be opened, or is a device: `/dev/zero` has no end.
+/// As of [`lasthop_files::open_to_read`].
 pub fn open(path: &Path) -> io::Result<impl Read> {
     open_up_to(path, MOST_BYTES)
 }
 
 fn open_up_to(path: &Path, most: u64) -> io::Result<Limited> {
-    let file = File::open(path)?;
-    let kind = file.metadata()?.file_type();
-    if (kind.is_char_device() || kind.is_block_device()) && !file.is_terminal() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a device; accepted: a file or a pipe"));
-    }
-    Ok(Limited { file, left: most, most })
+    Ok(Limited { file: lasthop_files::open_to_read(path)?, left: most, most })
 }
 
 struct Limited {

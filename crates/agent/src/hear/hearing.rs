@@ -14,7 +14,6 @@ use lasthop_status::record::Beacons;
 use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
 use std::env;
-use std::fs::File;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -270,7 +269,7 @@ fn read_key(file: &Path, credentials: Option<&Path>) -> Result<GroupKey> {
         None => (file, 0o077),
     };
     let reading = || format!("cannot read the group key {}", file.display());
-    let mut opened = File::open(file).doing(reading())?;
+    let mut opened = lasthop_files::open_to_read(file).doing(reading())?;
     let found = opened.metadata().doing(reading())?;
     if found.mode() & others != 0 {
         let mode = found.mode() & 0o7777;
@@ -468,7 +467,7 @@ mod tests {
         use std::io::{Seek as _, SeekFrom};
         let secret = |byte: u8| (byte - b'a' + 13) % 26 + b'a';
         let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
-        let mut memory = File::open("/proc/self/mem").expect("ours");
+        let mut memory = std::fs::File::open("/proc/self/mem").expect("ours");
         let mut count = 0;
         for line in maps.lines().filter(|line| line.contains(" rw")) {
             let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");

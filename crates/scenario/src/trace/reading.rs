@@ -1,16 +1,16 @@
 //! Files of traces, read line by line up to the end of the run.
 //!
 //! - CSV: a header of `at_s` and keys of `[[changes]]`; an empty cell changes nothing; lines after `#` are comments. Commas,
-//!   semicolons or white space part the cells. Two columns without a header are `at_s` and `rate_mbps` (Pensieve, Oboe).
+//!   semicolons or white space part the cells, which may be quoted (RFC 4180 §2). Two columns without a header are `at_s` and
+//!   `rate_mbps` (Pensieve, Oboe).
 //! - mahimahi's packet-delivery trace (mm-link(1)): a line is the time in ms of one opportunity; the trace begins anew at
 //!   its last time.
 //!
-//! *What it leaves out*: a CSV that repeats.
+//! *What it leaves out*: a CSV that repeats; quoted cells of several lines, for cells are keys and numbers.
 
 use super::{check_rate_mbps, error_in};
 use crate::ScenarioError;
 use crate::keys::{ChangeKeys, Part};
-use crate::limited::open;
 use lasthop_keys::{Keys as _, Kind, Problem, key, nearest};
 use lasthop_network::Opportunities;
 use sha2::{Digest as _, Sha256};
@@ -142,6 +142,10 @@ impl<R: io::BufRead> Lines<R> {
         };
         let text = std::str::from_utf8(&self.buffer[range]);
         let text = text.map_err(|_| io::Error::other(format!("line {} is no text in UTF-8", self.number)))?;
+        if text.contains('\r') {
+            let problem = format!("line {} has a carriage return inside; lines end with LF or CRLF", self.number);
+            return Err(io::Error::other(problem));
+        }
         Ok(Some((self.number, text)))
     }
 }
@@ -159,18 +163,30 @@ impl Separator {
         [',', ';'].into_iter().find(|letter| line.contains(*letter)).map_or(Self::WhiteSpace, Self::Letter)
     }
 
-    fn cells(self, line: &str) -> Vec<&str> {
-        match self {
-            Self::Letter(letter) => line.split(letter).map(str::trim).collect(),
-            Self::WhiteSpace => line.split_whitespace().collect(),
-        }
+    /// The cells without their quotes, within which nothing parts them.
+    fn cells(self, line: &str) -> impl Iterator<Item = &str> {
+        let mut quoted = false;
+        let parts = line.split(move |letter: char| {
+            quoted ^= letter == '"';
+            !quoted
+                && match self {
+                    Self::Letter(separator) => letter == separator,
+                    Self::WhiteSpace => letter.is_whitespace(),
+                }
+        });
+        let counts = move |part: &&str| matches!(self, Self::Letter(_)) || !part.is_empty();
+        parts.filter(counts).map(|part| {
+            let part = part.trim();
+            let inside = part.strip_prefix('"').and_then(|part| part.strip_suffix('"'));
+            inside.map_or(part, str::trim)
+        })
     }
 }
 
 impl<'a> Reader<'a> {
     /// Opens a trace, whose name in messages is `file`.
     pub(super) fn open(path: &std::path::Path, file: &'a str, of: Part, start_s: f64, end_s: f64) -> io::Result<Self> {
-        let reader = BufReader::with_capacity(1 << 16, open(path)?);
+        let reader = BufReader::with_capacity(1 << 16, lasthop_files::open_to_read(path)?);
         let lines = Lines { reader, buffer: Vec::new(), number: 0, digest: Sha256::new() };
         Ok(Self { lines, file, of, start_s, end_s, assumes_header: false })
     }
@@ -250,7 +266,7 @@ impl<'a> Reader<'a> {
 
     fn read_csv(&mut self, first: u32, header: &str) -> Result<Rows, ScenarioError> {
         let separator = Separator::of(header);
-        let named = self.columns(first, &separator.cells(header))?;
+        let named = self.columns(first, &separator.cells(header).collect::<Vec<_>>())?;
         self.assumes_header = named.is_none();
         let columns = named.unwrap_or_else(|| PLAIN.to_vec());
         let kinds: Vec<&Kind> = columns.iter().map(|column| kind(column)).collect();
@@ -263,7 +279,7 @@ impl<'a> Reader<'a> {
             let fail = |key: &str, problem| Err(error_in(file, number, key, problem));
             let (start, columns) = (rows.cells.len(), rows.columns.len());
             let mut count = 0;
-            let mut put = |text: &str| -> Result<(), ScenarioError> {
+            let put = |text: &str| -> Result<(), ScenarioError> {
                 if let Some(column) = rows.columns.get(count) {
                     let cell =
                         cell(column, kinds[count], text).map_err(|problem| error_in(file, number, column, problem))?;
@@ -272,10 +288,7 @@ impl<'a> Reader<'a> {
                 count += 1;
                 Ok(())
             };
-            match separator {
-                Separator::Letter(letter) => line.split(letter).try_for_each(|cell| put(cell.trim()))?,
-                Separator::WhiteSpace => line.split_whitespace().try_for_each(put)?,
-            }
+            separator.cells(line).try_for_each(put)?;
             if count != columns {
                 return fail("the row", Problem::new(format!("has {count} cells"), format!("{columns} cells")));
             }
