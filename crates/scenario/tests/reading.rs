@@ -9,7 +9,7 @@ use lasthop_network::{
     Way, WifiConfig,
 };
 use lasthop_policy::{PolicyName, PolicySettings};
-use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, QuicLaw, Scenario, TrafficKind, Vary};
+use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, QuicLaw, Scenario, Vary};
 use lasthop_traffic::{Bulk, Constant, Interactive, Ladder, OnOff, Ping, Quic, Saturated, Transfers, Video};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
@@ -217,14 +217,13 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
         kind(&["kind=transfers", "transfer_kib=1024"]),
         Transfers { transfer: Bytes::new(1_048_576), sigma: 0.0, off: Span::from_secs(1), request: None }.into()
     );
-    assert_eq!(kind(&["kind=ping"]), Ping { packet: Bytes::new(84), gap: Span::from_millis(200) }.into());
-    // 200 bytes at 80 kb/s: 50 in a second.
-    let call = |jitter_us| {
-        TrafficKind::from(Constant::new(Bytes::new(200), Span::from_millis(20), Span::from_micros(jitter_us)))
-    };
-    // The timer slack of Linux is 50 us.
-    assert_eq!(kind(&["kind=constant"]), call(50));
-    assert_eq!(kind(&["kind=constant", "jitter_us=0"]), call(0));
+    // The timer slack of Linux is 50 us. 200 bytes at 80 kb/s: 50 in a second.
+    for (given, jitter_us) in [(None, 50), (Some("jitter_us=0"), 0)] {
+        let with = |name| kind(&[Some(name), given].into_iter().flatten().collect::<Vec<_>>());
+        let (gap, jitter) = (Span::from_millis(20), Span::from_micros(jitter_us));
+        assert_eq!(with("kind=constant"), Constant::new(Bytes::new(200), gap, jitter).into());
+        assert_eq!(with("kind=ping"), Ping(Constant::new(Bytes::new(84), Span::from_millis(200), jitter)).into());
+    }
     assert_eq!(
         kind(&["kind=video", "ladder_kbps=[300, 900]", "buffer_s=16"]),
         Video::new(

@@ -4,7 +4,7 @@ use crate::kinds::{KindName, OwnKeys, TrafficKind, users};
 use lasthop_keys::Preset::Absent;
 use lasthop_keys::{
     DocumentError, Keys, OTHERWISE, Of, Part, Section, When, by_word, bytes, choice, key, keys, kib, milliseconds,
-    seconds,
+    number, seconds,
 };
 use lasthop_units::{Bytes, Span};
 
@@ -27,6 +27,10 @@ keys! {
         /// Time from one message or datagram to the next, in milliseconds: *interactive:* exponential with this mean. *ping:* always
         /// the same, usually as flent's.
         gap_ms: Span = milliseconds(1e-3, 86_400_000.0), by_word(KIND, [("ping", 200.0), (OTHERWISE, 1_000.0)]);
+        /// Jitter of the sender in microseconds: each packet but the first leaves up to this much before its time,
+        /// at random ([why](#jitter-of-senders)).
+        // The timer slack of Linux, prctl(2) PR_SET_TIMERSLACK: so much later than asked for may a sleep end.
+        jitter_us: Span = number(0.0, 1_000_000.0).map(|micros| Span::from_secs_f64(micros / 1e6)), 50.0;
         /// Size of each IP packet in bytes, its 28 bytes of headers included: at least 44, with "saturated" 28. Usually as of
         /// ping(8), and as of G.711 over RTP in 20 ms. 2296 is what an 802.11 frame can carry.
         packet_bytes: Bytes = bytes(28, 2_296), by_word(KIND, [("ping", 84), ("constant", 200), (OTHERWISE, 1_500)]);

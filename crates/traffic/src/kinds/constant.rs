@@ -2,7 +2,7 @@
 
 use super::{Desk, DocumentError, Kind, Part, TrafficKeys, measured_packet};
 use crate::keys::KIND;
-use lasthop_keys::{by_word, keys, mbps, number};
+use lasthop_keys::{by_word, keys, mbps};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 keys! {
@@ -10,12 +10,6 @@ keys! {
     pub(crate) struct ConstantKeys {
         /// Rate of these packets in Mb/s: 0.08 is a call, 50 packets of 200 bytes in a second.
         rate_mbps: Option<Rate> = mbps(0.001, 10_000.0), by_word(KIND, [("constant", 0.08)]);
-        /// Jitter of the sender in microseconds: each packet but the first leaves up to this much before its time,
-        /// at random ([why](#jitter-of-senders)).
-        // The timer slack of Linux, prctl(2) PR_SET_TIMERSLACK: so much later than asked for may a sleep end.
-        jitter_us: Option<Span> =
-            number(0.0, 1_000_000.0).map(|micros| Span::from_secs_f64(micros / 1e6)),
-            by_word(KIND, [("constant", 50.0)]);
     }
 }
 
@@ -30,14 +24,13 @@ pub struct Constant {
 }
 
 impl Constant {
-    pub(super) const KEYS: &[&str] = &["packet_bytes"];
+    pub(super) const KEYS: &[&str] = &["jitter_us", "packet_bytes"];
 
     pub(super) fn read(keys: &TrafficKeys, part: &Part<'_>) -> Result<Self, DocumentError> {
         const GIVEN: &str = "its kind has a default";
         let packet = measured_packet(keys, part)?;
-        let own = &keys.own.constant;
-        let gap = own.rate_mbps.expect(GIVEN).transmission_time(packet);
-        Ok(Self::new(packet, gap, own.jitter_us.expect(GIVEN)))
+        let gap = keys.own.constant.rate_mbps.expect(GIVEN).transmission_time(packet);
+        Ok(Self::new(packet, gap, keys.jitter_us))
     }
 
     /// IP packets of this size, of at least [`LEAST_PACKET`](super::LEAST_PACKET), this far apart, above 0, each but the first up
