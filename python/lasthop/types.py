@@ -83,7 +83,7 @@ class Datagrams(Record):
     sent: int
     received: int
     lost: int
-    lost_share: float
+    lost_share: float | None
     one_way_ms: Distribution | None
     round_trip_ms: Distribution | None
     jitter_ms: float | None
@@ -115,8 +115,8 @@ class Station(Record):
     """A station of a Wi-Fi access."""
 
     host: int
-    up_phy_rate_mbps: float
-    down_phy_rate_mbps: float
+    up_phy_rate_mbps: float | None
+    down_phy_rate_mbps: float | None
     up_retries: int
     down_retries: int
     up_aggregate_frames: float | None
@@ -129,9 +129,9 @@ class Access(Record):
     """The shared last hop."""
 
     downlink_drops: int
-    downlink_queue_mean: float
-    downlink_queue_p95: float
-    downlink_queue_max: int
+    downlink_queue_mean: float | None
+    downlink_queue_p95: float | None
+    downlink_queue_max: int | None
     uplink_drops: int
     retry_drops: int
     path_drops: int
@@ -225,7 +225,7 @@ class Flow(Record):
     rtt_ms: Distribution | None
     rtt_per_ack_ms: Distribution | None
     cwnd_mean: float | None
-    state_shares: StateShares
+    state_shares: StateShares | None
     retransmits: int
     timeouts: int | None
     controlled_share: float
@@ -312,7 +312,7 @@ class DeliverySummary(Record):
 class DatagramSummary(Record):
     """Datagrams over the runs of a case."""
 
-    lost_share: Spread
+    lost_share: Spread | None
     mean_ms: Spread | None
     p95_ms: Spread | None
     jitter_ms: Spread | None

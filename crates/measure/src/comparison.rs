@@ -87,8 +87,8 @@ fn deliveries(runs: impl Iterator<Item = DeliveryResult> + Clone) -> Option<Deli
 /// The same of datagrams.
 fn datagrams(runs: impl Iterator<Item = DatagramResult> + Clone) -> Option<DatagramSummary> {
     let took = runs.clone().filter_map(|run| run.one_way_ms.or(run.round_trip_ms));
-    Some(DatagramSummary {
-        lost_share: spread(runs.clone().map(|run| run.lost_share), Range::SHARE)?,
+    runs.clone().next().map(|_| DatagramSummary {
+        lost_share: spread(runs.clone().filter_map(|run| run.lost_share), Range::SHARE),
         mean_ms: positive(took.clone().map(|took| took.mean)),
         p95_ms: positive(took.map(|took| took.p95)),
         jitter_ms: positive(runs.filter_map(|run| run.jitter_ms)),

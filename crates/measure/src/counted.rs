@@ -9,20 +9,23 @@ use lasthop_scenario::{
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
 
-/// From what the network counted after the warm-up. Where there is no access point its figures are 0. `aggregates`: whether a
+/// From what the network counted after the warm-up. Where there is no access point its queue is `None`. `aggregates`: whether a
 /// transmission may carry several packets.
 pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
     let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
         statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
     };
     let queue = statistics.queues.iter().find(|queue| queue.place == QueueId::AccessPoint);
-    let frames = |link: &WifiLinkStatistics| aggregates.then(|| link.frames as f64 / link.transmissions.max(1) as f64);
+    let frames = |link: &WifiLinkStatistics| {
+        (aggregates && link.transmissions > 0).then(|| link.frames as f64 / link.transmissions as f64)
+    };
+    let phy_rate = |link: &WifiLinkStatistics| Some(link.mean_phy_rate.as_mbps()).filter(|rate| *rate > 0.0);
     let total = statistics.air.total().max(Span::from_nanos(1)).as_secs_f64();
     let air_share = |link: &WifiLinkStatistics| aggregates.then(|| link.air.as_secs_f64() / total);
     let station = |station: &StationStatistics| StationResult {
         host: station.node.0,
-        up_phy_rate_mbps: station.up.mean_phy_rate.as_mbps(),
-        down_phy_rate_mbps: station.down.mean_phy_rate.as_mbps(),
+        up_phy_rate_mbps: phy_rate(&station.up),
+        down_phy_rate_mbps: phy_rate(&station.down),
         up_retries: station.up.retries,
         down_retries: station.down.retries,
         up_aggregate_frames: frames(&station.up),
@@ -34,9 +37,9 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
         downlink_drops: dropped(&|drops| {
             matches!((drops.place, drops.cause), (QueueId::AccessPoint, Cause::QueueFull | Cause::CoDel))
         }),
-        downlink_queue_mean: queue.map_or(0.0, |queue| queue.mean_packets),
-        downlink_queue_p95: queue.map_or(0.0, |queue| queue.p95_packets as f64),
-        downlink_queue_max: queue.map_or(0, |queue| queue.max_packets as u64),
+        downlink_queue_mean: queue.map(|queue| queue.mean_packets),
+        downlink_queue_p95: queue.map(|queue| queue.p95_packets as f64),
+        downlink_queue_max: queue.map(|queue| queue.max_packets as u64),
         uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (QueueId::Host(_), Cause::QueueFull))),
         retry_drops: dropped(&|drops| matches!(drops.cause, Cause::RetryLimit | Cause::TooLate)),
         path_drops: dropped(&|drops| matches!(drops.place, QueueId::PathUp | QueueId::PathDown | QueueId::Link { .. })),

@@ -71,7 +71,7 @@ pub fn datagrams<'a>(meters: impl IntoIterator<Item = &'a DatagramMeter>, end: T
         sent,
         received,
         lost,
-        lost_share: if lost > 0 { lost as f64 / (lost + received) as f64 } else { 0.0 },
+        lost_share: (lost + received > 0).then(|| lost as f64 / (lost + received) as f64),
         one_way_ms: took.filter(|_| !pings),
         round_trip_ms: took.filter(|_| pings),
         jitter_ms: mean(&jitter_ms),
@@ -98,7 +98,7 @@ mod tests {
     fn one_that_a_later_one_overtook_is_lost_and_one_under_way_is_not() {
         // Number 2 is missing between 1 and 3. Number 4 was sent 40 ms before the end, and the slowest took 50.
         let result = datagrams([&meter(5, &[(0, 10), (1, 50), (3, 20)])], ms(440), false);
-        assert_eq!((result.sent, result.received, result.lost, result.lost_share), (5, 3, 1, 0.25));
+        assert_eq!((result.sent, result.received, result.lost, result.lost_share), (5, 3, 1, Some(0.25)));
         assert_eq!(result.one_way_ms.map(|took| (took.min, took.max)), Some((10.0, 50.0)));
         assert_eq!(result.round_trip_ms, None);
         // |50 − 10| and |20 − 50|.
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn where_none_came_all_are_lost() {
         let result = datagrams([&meter(3, &[])], ms(1000), true);
-        assert_eq!((result.received, result.lost, result.lost_share), (0, 3, 1.0));
+        assert_eq!((result.received, result.lost, result.lost_share), (0, 3, Some(1.0)));
         assert_eq!((result.round_trip_ms, result.jitter_ms), (None, None));
     }
 

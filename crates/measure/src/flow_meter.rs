@@ -47,12 +47,11 @@ impl FlowMeter {
         (self.windows.1 > 0).then(|| self.windows.0 / f64::from(self.windows.1))
     }
 
-    /// The share of the samples in each congestion-avoidance state; all 0 without samples.
-    pub fn state_shares(&self) -> StateShares {
+    /// The share of the samples in each congestion-avoidance state; `None` without samples.
+    pub fn state_shares(&self) -> Option<StateShares> {
         let all: u32 = self.states.iter().sum();
-        let [open, disorder, cwr, recovery, loss] =
-            self.states.map(|samples| f64::from(samples) / f64::from(all.max(1)));
-        StateShares { open, disorder, cwr, recovery, loss }
+        let [open, disorder, cwr, recovery, loss] = self.states.map(|samples| f64::from(samples) / f64::from(all));
+        (all > 0).then_some(StateShares { open, disorder, cwr, recovery, loss })
     }
 }
 
@@ -79,9 +78,9 @@ mod tests {
         assert_eq!(meter.rtts_ms(), [7.0]);
         assert_eq!(meter.cwnd_mean(), Some(40.0)); // (20 + 40 + 60) / 3
         assert_eq!(FlowMeter::default().cwnd_mean(), None);
-        let shares = meter.state_shares();
+        let shares = meter.state_shares().expect("samples");
         assert!(close(shares.recovery, 2.0 / 3.0) && close(shares.open, 1.0 / 3.0), "{shares:?}");
         assert_eq!((shares.disorder, shares.cwr, shares.loss), (0.0, 0.0, 0.0));
-        assert_eq!(FlowMeter::default().state_shares(), StateShares::default());
+        assert_eq!(FlowMeter::default().state_shares(), None);
     }
 }

@@ -357,7 +357,7 @@ impl<'a> Measurement<'a> {
             rtt_ms: flow.meter.rtt_ms(),
             rtt_per_ack_ms: flow.round_trips.distribution(),
             cwnd_mean: flow.meter.cwnd_mean(),
-            state_shares: flow.meter.state_shares(),
+            state_shares: flow.meter.state_shares().filter(|_| spec.kind.name().transport() == Transport::Tcp),
             retransmits: counted.retransmits,
             timeouts: counted.timeouts,
             controlled_share: flow.bounds.controlled_share(warm_at, end),

@@ -168,17 +168,17 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
     tables.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
 }
 
-/// The mean packets of a transmission say which stations have a row: older ones have none.
+/// Shares of the air say which stations have a row: those before 802.11n have none.
 fn station_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let measured_s = result.duration_s - result.warmup_s;
-    let later = result.access.stations.iter().filter(|station| station.up_aggregate_frames.is_some());
+    let later = result.access.stations.iter().filter(|station| station.up_air_share.is_some());
     let row = |station: &lasthop_scenario::StationResult| {
         let share = |share: Option<f64>| number(format!("{:.1}", 100.0 * share.unwrap_or(0.0)));
-        let frames = |frames: Option<f64>| number(format!("{:.1}", frames.unwrap_or(0.0)));
+        let frames = |frames: Option<f64>| some(frames, |frames| format!("{frames:.1}"));
         vec![
             host(result, station.host),
-            number(three_digits(station.up_phy_rate_mbps)),
-            number(three_digits(station.down_phy_rate_mbps)),
+            some(station.up_phy_rate_mbps, three_digits),
+            some(station.down_phy_rate_mbps, three_digits),
             share(station.up_air_share),
             share(station.down_air_share),
             frames(station.up_aggregate_frames),
@@ -227,7 +227,7 @@ fn datagram_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let measured = result.flows.iter().filter_map(|flow| flow.datagrams.map(|datagrams| (flow, datagrams)));
     let row = |(flow, datagrams): (&lasthop_scenario::FlowResult, lasthop_scenario::DatagramResult)| {
         let took = datagrams.one_way_ms.or(datagrams.round_trip_ms);
-        let ms = |ms: Option<f64>| number(ms.map_or(NOTHING.to_owned(), milliseconds));
+        let ms = |ms: Option<f64>| some(ms, milliseconds);
         let what = if flow.pieces() == Pieces::Pings { "there and back" } else { "one way" };
         vec![
             number(flow.id.to_string()),
@@ -235,7 +235,7 @@ fn datagram_rows(result: &RunResult) -> Vec<Vec<Cell>> {
             word(flow.direction.as_str()),
             word(what),
             number(datagrams.sent.to_string()),
-            number(three_digits(100.0 * datagrams.lost_share)),
+            some(datagrams.lost_share, |share| three_digits(100.0 * share)),
             ms(took.map(|took| took.min)),
             ms(took.map(|took| took.mean)),
             ms(took.map(|took| took.p95)),
@@ -252,7 +252,7 @@ fn video_rows(result: &RunResult) -> Vec<Vec<Cell>> {
             number(flow.id.to_string()),
             host(result, flow.host),
             word(flow.direction.as_str()),
-            number(video.mean_bit_rate_mbps.map_or(NOTHING.to_owned(), three_digits)),
+            some(video.mean_bit_rate_mbps, three_digits),
             number(video.chunks.to_string()),
             number(video.switches.to_string()),
             number(video.stalls.to_string()),
@@ -365,6 +365,11 @@ fn rows_of_cases<T>(
     some.then(|| comparison.cases.iter().enumerate().map(row).collect())
 }
 
+/// A figure, or that it is not known.
+fn some(figure: Option<f64>, show: impl Fn(f64) -> String) -> Cell {
+    number(figure.map_or_else(|| NOTHING.to_owned(), show))
+}
+
 /// A figure with its confidence interval; nothing without any.
 fn over_seeds(spread: Option<Spread>, show: fn(f64) -> String) -> Cell {
     spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_interval(&spread, show))
@@ -378,7 +383,7 @@ fn datagram_case_rows(
         comparison,
         of,
         &[
-            &|datagrams: &DatagramSummary| over_seeds(Some(datagrams.lost_share), |share| three_digits(100.0 * share)),
+            &|datagrams: &DatagramSummary| over_seeds(datagrams.lost_share, |share| three_digits(100.0 * share)),
             &|datagrams| over_seeds(datagrams.mean_ms, milliseconds),
             &|datagrams| over_seeds(datagrams.p95_ms, milliseconds),
             &|datagrams| over_seeds(datagrams.jitter_ms, milliseconds),

@@ -4,7 +4,7 @@
 mod example;
 
 use lasthop_report::export;
-use lasthop_scenario::{DatagramResult, DatagramSample, Direction, FlowSample, RunResult, Series};
+use lasthop_scenario::{DatagramResult, DatagramSample, Direction, FlowSample, RunResult, Series, StateShares};
 use serde_json::{Value, json};
 use std::io::Read as _;
 
@@ -31,7 +31,7 @@ fn home() -> (RunResult, Series) {
         sent: 400,
         received: 390,
         lost: 10,
-        lost_share: 0.025,
+        lost_share: Some(0.025),
         jitter_ms: Some(1.5),
         ..DatagramResult::default()
     });
@@ -85,6 +85,35 @@ fn tables_have_a_line_for_each_flow_and_sample_with_the_names_of_the_results() {
     assert_eq!(tables[2].text.lines().nth(1), Some("0.0,2,0,0,30.0"));
     // Without series there are the flows alone.
     assert_eq!(export::tables(&result, &Series::default(), None).expect("tables").len(), 1);
+}
+
+/// What was not measured is an empty field and not 0.
+#[test]
+fn a_flow_that_never_connected_has_empty_fields() {
+    let (mut result, series) = home();
+    result.flows[1].state_shares = Some(StateShares { open: 0.75, recovery: 0.25, ..StateShares::default() });
+    for flow in [0, 1] {
+        result.flows[flow].datagrams = None;
+    }
+    (result.flows[0].rtt_ms, result.flows[0].cwnd_mean) = (None, None);
+    result.flows[3].datagrams = Some(DatagramResult::default());
+    let tables = export::tables(&result, &series, None).expect("tables");
+    let mut rows = tables[0].text.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    let heads = rows.next().expect("names");
+    let rows: Vec<_> = rows.collect();
+    let of = |flow: usize, column: &str| {
+        rows[flow][heads.iter().position(|head| *head == column).unwrap_or_else(|| panic!("{column}: {heads:?}"))]
+    };
+    for state in ["open", "disorder", "cwr", "recovery", "loss"] {
+        assert_eq!(of(0, &format!("state_shares_{state}")), "");
+    }
+    assert_eq!((of(1, "state_shares_open"), of(1, "state_shares_loss")), ("0.75", "0.0"));
+    assert_eq!((of(0, "rtt_ms_p95"), of(0, "cwnd_mean"), of(0, "goodput_mbps")), ("", "", "8.0"));
+    // Nothing was sent: nothing is known of losses.
+    assert_eq!(of(3, "datagrams_sent"), "0");
+    assert!(!heads.contains(&"datagrams_lost_share"), "{heads:?}");
+    let call = export::iperf3(&result, &series, Some(&[3])).expect("a document").document;
+    assert_eq!(call["end"]["sum"]["lost_percent"], Value::Null);
 }
 
 #[test]

@@ -210,8 +210,8 @@ fn stations_have_their_rates_and_the_later_standards_their_air() {
     let (mut result, series) = example::run(&example::scenario(&["hosts.0.count=2"]));
     let station = |host: u16, rate: f64| lasthop_scenario::StationResult {
         host,
-        up_phy_rate_mbps: rate,
-        down_phy_rate_mbps: 0.0,
+        up_phy_rate_mbps: Some(rate),
+        down_phy_rate_mbps: None,
         up_retries: 0,
         down_retries: 0,
         up_aggregate_frames: None,

@@ -121,7 +121,7 @@ pub struct DeliverySummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DatagramSummary {
     /// The share of them that was lost.
-    pub lost_share: Spread,
+    pub lost_share: Option<Spread>,
     /// The mean time that they took in each run, one way or as a round trip; `None` if no run has any.
     pub mean_ms: Option<Spread>,
     /// The 95 % quantile of it in each run.

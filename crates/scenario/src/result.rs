@@ -174,9 +174,10 @@ pub struct FlowResult {
     pub rtt_per_ack_ms: Option<Distribution>,
     /// Mean congestion window over its samples, in segments; `None` without any.
     pub cwnd_mean: Option<f64>,
-    /// Share of its samples in each congestion-avoidance state; all 0 if it never opened.
+    /// Share of its samples in each congestion-avoidance state; `None` if it never opened, or has no such states: with
+    /// QUIC and UDP.
     #[serde(default)]
-    pub state_shares: StateShares,
+    pub state_shares: Option<StateShares>,
     /// Retransmitted segments; with QUIC packets that were declared lost, probes of the path's MTU excluded.
     pub retransmits: u64,
     /// Retransmission timeouts; `None` if the kernel does not count them (before Linux 6.7), and with QUIC.
@@ -215,8 +216,8 @@ pub struct DatagramResult {
     pub received: u64,
     /// Of these, how many were lost. The rest was under way at the end of the run.
     pub lost: u64,
-    /// `lost` of `lost + received`, 0..=1; 0 if there are none.
-    pub lost_share: f64,
+    /// `lost` of `lost + received`, 0..=1; `None` if there are none.
+    pub lost_share: Option<f64>,
     /// `constant`: from sending one to receiving it; `None` without any.
     pub one_way_ms: Option<Distribution>,
     /// `ping`: from sending one to receiving its answer; `None` without any.
@@ -241,12 +242,12 @@ pub struct LastLinkResult {
 pub struct AccessResult {
     /// Packets that found the access point's downlink queue full.
     pub downlink_drops: u64,
-    /// Mean length of that queue over time, in packets.
-    pub downlink_queue_mean: f64,
-    /// The 95 % quantile of its length over time, in packets.
-    pub downlink_queue_p95: f64,
-    /// Its greatest length, in packets.
-    pub downlink_queue_max: u64,
+    /// Mean length of that queue over time, in packets; `None` where there is none, as on links.
+    pub downlink_queue_mean: Option<f64>,
+    /// The 95 % quantile of its length over time, in packets; `None` as above.
+    pub downlink_queue_p95: Option<f64>,
+    /// Its greatest length, in packets; `None` as above.
+    pub downlink_queue_max: Option<u64>,
     /// Packets that found their host's transmit queue full.
     pub uplink_drops: u64,
     /// Frames given up after the last retry, or received after their receiver had stopped waiting.
@@ -303,15 +304,15 @@ pub struct LinkResult {
 pub struct StationResult {
     /// The host.
     pub host: u16,
-    /// Mean PHY rate of its data frames; 0 if it sent none.
-    pub up_phy_rate_mbps: f64,
-    /// Mean PHY rate of the data frames to it; 0 if there were none.
-    pub down_phy_rate_mbps: f64,
+    /// Mean PHY rate of its data frames; `None` if it sent none.
+    pub up_phy_rate_mbps: Option<f64>,
+    /// Mean PHY rate of the data frames to it; `None` if there were none.
+    pub down_phy_rate_mbps: Option<f64>,
     /// Its retransmitted frames, counted each time.
     pub up_retries: u64,
     /// The access point's frames retransmitted to it, counted each time.
     pub down_retries: u64,
-    /// 802.11n and later: mean packets per transmission; 0 if there were none.
+    /// 802.11n and later: mean packets per transmission; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_aggregate_frames: Option<f64>,
     /// The same of the access point's transmissions to it.
@@ -380,7 +381,7 @@ pub struct Distribution {
     pub max: f64,
 }
 
-/// The share of a connection's time in each congestion-avoidance state. They add up to 1, or are 0 if it never opened.
+/// The share of a connection's time in each congestion-avoidance state. They add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateShares {
     /// Nothing is amiss.

@@ -198,6 +198,7 @@ pub fn whole_result() -> RunResult {
     let datagrams = DatagramResult {
         sent: 1,
         received: 1,
+        lost_share: Some(0.0),
         one_way_ms: spread,
         round_trip_ms: spread,
         jitter_ms: Some(0.0),
@@ -217,7 +218,7 @@ pub fn whole_result() -> RunResult {
         rtt_ms: spread,
         rtt_per_ack_ms: spread,
         cwnd_mean: Some(1.0),
-        state_shares: StateShares::default(),
+        state_shares: Some(StateShares::default()),
         retransmits: 0,
         timeouts: Some(0),
         controlled_share: 0.0,
@@ -232,8 +233,8 @@ pub fn whole_result() -> RunResult {
     let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread });
     let station = StationResult {
         host: 0,
-        up_phy_rate_mbps: 1.0,
-        down_phy_rate_mbps: 1.0,
+        up_phy_rate_mbps: Some(1.0),
+        down_phy_rate_mbps: Some(1.0),
         up_retries: 0,
         down_retries: 0,
         up_aggregate_frames: Some(1.0),
@@ -277,7 +278,14 @@ pub fn whole_result() -> RunResult {
         datagrams: Some(datagrams),
         videos: Some(video),
         utilization: 1.0,
-        access: AccessResult { air_shares, stations: vec![station], ..AccessResult::default() },
+        access: AccessResult {
+            downlink_queue_mean: Some(1.0),
+            downlink_queue_p95: Some(1.0),
+            downlink_queue_max: Some(1),
+            air_shares,
+            stations: vec![station],
+            ..AccessResult::default()
+        },
         links: vec![link],
         flows: vec![flow],
         convergence: vec![ConvergenceResult {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const FIRST: [&str; 4] = ["id", "host", "direction", "kind"];
 
 /// The columns that flows of datagrams do not have begin so.
-const OF_CONNECTIONS: [&str; 3] = ["retransmits", "timeouts", "state_shares"];
+const OF_CONNECTIONS: [&str; 2] = ["retransmits", "timeouts"];
 
 /// The names of all files that [`tables`] may give.
 pub const TABLES: [&str; 4] = ["flows.csv", "series.csv", "queues.csv", "datagrams.csv"];

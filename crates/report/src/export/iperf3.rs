@@ -297,7 +297,7 @@ fn end_of_udp(flows: &[&FlowResult], seconds: f64) -> Value {
     let counts = |flow: &FlowResult| flow.datagrams.unwrap_or_default();
     let fields = |lost: u64, received: u64, jitter_ms: Option<f64>| {
         let packets = lost + received;
-        let lost_percent = if packets > 0 { 100.0 * lost as f64 / packets as f64 } else { 0.0 };
+        let lost_percent = (packets > 0).then(|| 100.0 * lost as f64 / packets as f64);
         json!({ "jitter_ms": jitter_ms, "lost_packets": lost, "packets": packets, "lost_percent": lost_percent })
     };
     let stream = |flow: &&FlowResult| {

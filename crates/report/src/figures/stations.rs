@@ -13,7 +13,7 @@ const HEIGHT: f64 = 180.0;
 /// One quantity of a station, up and down.
 struct Quantity {
     name: &'static str,
-    of: fn(&StationResult) -> [f64; 2],
+    of: fn(&StationResult) -> [Option<f64>; 2],
 }
 
 const PHY_RATE: Quantity =
@@ -22,7 +22,7 @@ const PHY_RATE: Quantity =
 /// 802.11n and later.
 const AIR_SHARE: Quantity = Quantity {
     name: "share of the air (%)",
-    of: |station| [station.up_air_share, station.down_air_share].map(|share| 100.0 * share.unwrap_or(0.0)),
+    of: |station| [station.up_air_share, station.down_air_share].map(|share| share.map(|share| 100.0 * share)),
 };
 
 /// `None` without stations that carried data. Standards before 802.11n have PHY rates alone.
@@ -30,7 +30,7 @@ pub(crate) fn stations(run: &RunResult) -> Option<Figure> {
     let stations = &run.access.stations;
     let has_air = stations.iter().any(|station| station.up_air_share.is_some());
     let quantities = if has_air { vec![PHY_RATE, AIR_SHARE] } else { vec![PHY_RATE] };
-    if stations.iter().all(|station| (PHY_RATE.of)(station) == [0.0; 2]) {
+    if stations.iter().all(|station| (PHY_RATE.of)(station) == [None; 2]) {
         return None;
     }
     let looks = style::directions();
@@ -38,7 +38,8 @@ pub(crate) fn stations(run: &RunResult) -> Option<Figure> {
     let (title, air) =
         if has_air { ("PHY rate and airtime", ", and for how long it is on the air") } else { ("PHY rate", "") };
     let cell = WIDTH / quantities.len() as f64;
-    let axis = |quantity: &Quantity| Axis::from_zero(stations.iter().flat_map(quantity.of).fold(0.0, f64::max), 6);
+    let axis =
+        |quantity: &Quantity| Axis::from_zero(stations.iter().flat_map(quantity.of).flatten().fold(0.0, f64::max), 6);
     let top = legend_height(&entries) + y_name_height(PHY_RATE.name, axis(&PHY_RATE), cell);
     let svg = draw(&format!("{title} of each station"), &note_of_run(run), top + HEIGHT + 46.0, |canvas| {
         draw_legend(canvas, &entries);
@@ -79,7 +80,8 @@ fn draw_bars(canvas: &mut Canvas, panel: &Panel, run: &RunResult, quantity: &Qua
     for (index, (station, label)) in stations.iter().zip(labels).enumerate() {
         let middle = panel.left + (index as f64 + 0.5) * space;
         let both = (quantity.of)(station).into_iter().zip(looks).zip([middle - width, middle]);
-        for ((value, look), left) in both.filter(|((value, _), _)| *value > 0.0) {
+        for ((value, look), left) in both {
+            let Some(value) = value.filter(|value| *value > 0.0) else { continue };
             let name = style::host_name(run, station.host);
             canvas.titled(&format!("{name}, {}: {} {}", look.label, quantity.name, number(value)), |canvas| {
                 let top = panel.y_at(value);

@@ -201,7 +201,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         rtt_ms: distribution(&flow.rtts),
         rtt_per_ack_ms: None,
         cwnd_mean: mean(&flow.cwnds),
-        state_shares: lasthop_scenario::StateShares::default(),
+        state_shares: None,
         retransmits: flow.retransmits,
         timeouts: Some(flow.timeouts),
         controlled_share: if policy(flow) == "none" { 0.0 } else { 1.0 },
@@ -236,7 +236,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         videos: None,
         utilization: 0.93,
         links: Vec::new(),
-        access: AccessResult { downlink_drops: losses * 3, downlink_queue_p95: 99.0, ..AccessResult::default() },
+        access: AccessResult { downlink_drops: losses * 3, downlink_queue_p95: Some(99.0), ..AccessResult::default() },
         flows: flows.iter().map(flow_result).collect(),
         convergence: Vec::new(),
         policies: PoliciesResult {

@@ -28,7 +28,7 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         rtt_ms: None,
         rtt_per_ack_ms: None,
         cwnd_mean: Some(33.25),
-        state_shares: lasthop_scenario::StateShares::default(),
+        state_shares: None,
         retransmits: 4,
         timeouts: Some(1),
         controlled_share: 0.5 * f64::from(id),
