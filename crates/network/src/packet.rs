@@ -55,7 +55,7 @@ pub struct Delivery<P> {
 impl<P> Packet<P> {
     /// Its departure from the sender's transmit queue.
     pub(crate) const fn departure(&self) -> Departure {
-        Departure { node: self.from, flow: self.flow, id: self.id, size: self.size }
+        Departure { node: self.from, flow: self.flow, id: self.id, size: self.size, made_room: false }
     }
 
     /// From node 0 to node 1, 1500 bytes, without a mark.
@@ -80,6 +80,8 @@ pub struct Departure {
     pub id: u64,
     /// [`Packet::size`].
     pub size: Bytes,
+    /// Whether a full queue has dropped it to take in another.
+    pub made_room: bool,
 }
 
 /// The network's output while it runs.

@@ -50,7 +50,7 @@ fn over_the_air_a_packet_has_left_when_it_is_acknowledged() {
     assert_eq!((deliveries.len(), network.next_wakeup()), (1, Some(us(2000))), "a departure waits");
     let mut departed = Vec::new();
     network.take_departed(&mut departed);
-    let second = Departure { node: NodeId(0), flow: 12, id: 22, size: Bytes::new(1500) };
+    let second = Departure { node: NodeId(0), flow: 12, id: 22, size: Bytes::new(1500), made_room: false };
     assert_eq!((departed, network.next_wakeup()), (vec![second], Some(us(2254))));
     assert_eq!(departures(&mut network), [], "nobody asked about station 1");
 }

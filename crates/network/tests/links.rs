@@ -238,7 +238,7 @@ fn hosts_on_one_node_reach_each_other_at_once_and_broadcasts_stay_there() {
     network.take_departed(&mut departed);
     assert_eq!(
         departed,
-        [0, 1].map(|node| Departure { node: NodeId(node), flow: 0, id: 0, size: Bytes::new(1500) }),
+        [0, 1].map(|node| Departure { node: NodeId(node), flow: 0, id: 0, size: Bytes::new(1500), made_room: false }),
         "each has left at once; node 0 is not asked about"
     );
     let received = arrivals(&run(&mut network, us(100)));
@@ -303,7 +303,7 @@ fn a_departure_that_happened_while_a_packet_was_offered_wakes_at_once() {
     network.take_departed(&mut departed);
     assert_eq!(
         (departed, network.next_wakeup()),
-        (vec![Departure { node: NodeId(0), flow: 0, id: 0, size: Bytes::new(1500) }], Some(us(620)))
+        (vec![Departure { node: NodeId(0), flow: 0, id: 0, size: Bytes::new(1500), made_room: false }], Some(us(620)))
     );
 }
 

@@ -340,7 +340,7 @@ impl<'a> Simulation<'a> {
     fn tell_departures(&mut self, now: Time) {
         let mut departed = std::mem::take(&mut self.departed);
         self.network.take_departed(&mut departed);
-        for Departure { node, flow, id, size } in departed.drain(..) {
+        for Departure { node, flow, id, size, made_room } in departed.drain(..) {
             let node = node.index();
             if let Some(Tag { incarnation, side, .. }) = Tag::of(id)
                 && self.connections[flow as usize].incarnation == incarnation
@@ -353,7 +353,9 @@ impl<'a> Simulation<'a> {
                 }
                 self.flush(now, connection, side);
             }
-            if node < self.hosts.len() {
+            // A full queue of flows drops up to 64 packets at once. They are replaced when one is next sent: otherwise each
+            // packet of another flow would cost so many offers.
+            if node < self.hosts.len() && !made_room {
                 self.saturate(now, node);
             }
         }
@@ -534,6 +536,7 @@ impl<'a> Simulation<'a> {
 
     fn on_application(&mut self, now: Time, connection: usize) {
         let mut actions = std::mem::take(&mut self.actions);
+        let mut begins = false;
         self.connections[connection].application.act(now, &mut actions);
         for action in actions.drain(..) {
             if action == Action::Open {
@@ -549,6 +552,7 @@ impl<'a> Simulation<'a> {
             let writer = flow.writer;
             match (action, &mut flow.ends) {
                 (Action::Saturate(packet), _) => {
+                    begins = true;
                     self.saturated[usize::from(flow.spec.host)].flows.push((connection, packet));
                 }
                 (Action::Cease, _) => {
@@ -571,7 +575,9 @@ impl<'a> Simulation<'a> {
         self.timers.set(self.slots.of(Owner::Application { connection }), at);
         self.flush(now, connection, NEAR);
         self.flush(now, connection, FAR);
-        self.saturate(now, usize::from(self.connections[connection].spec.host));
+        if begins {
+            self.saturate(now, usize::from(self.connections[connection].spec.host));
+        }
     }
 
     fn open(&mut self, now: Time, connection: usize) {
@@ -621,7 +627,7 @@ impl<'a> Simulation<'a> {
             }
             in_vain = 0;
             turns.offers += 1;
-            // As much work as an event of the network: a queue that drops what is in it is refilled again and again.
+            // As much work as an event of the network.
             self.timer_events += 1;
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
             let payload = Payload::Datagram(None);

@@ -44,7 +44,8 @@ impl<P> Desk<P> {
     /// The queue drops a packet that it had accepted.
     pub(super) fn drop(&mut self, now: Time, cause: Cause, packet: &Packet<P>) {
         self.lost(now, cause, packet, None);
-        self.dropped.iter_mut().for_each(|dropped| dropped.push(packet.departure()));
+        let departure = Departure { made_room: cause == Cause::QueueFull, ..packet.departure() };
+        self.dropped.iter_mut().for_each(|dropped| dropped.push(departure));
     }
 
     /// Starts recording packets that the queue drops after accepting them.
