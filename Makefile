@@ -5,7 +5,7 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz wheels packages test-packages supply-chain docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages supply-chain docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ soak: build ## the agent for long: 24 h of its decisions in minutes, then two ho
 
 fuzz: setup ## what strangers can send, 60 s each: forged beacons against the codec, the peer table and a policy; link reports against the codec and the law (FUZZ_SECONDS=60; needs g++)
 	@scripts/fuzz
+
+fuzz-relations: setup ## relations between runs of random scenarios, other ones each time: the same twice, an idle host more, blocks in parts, a longer run (minutes; RELATIONS_CASES=300 of each)
+	@export PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} RELATIONS_CASES=$${RELATIONS_CASES:-300}; \
+	echo "PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED RELATIONS_CASES=$$RELATIONS_CASES"; \
+	$(CARGO) test --release --locked -p lasthop-sim --test relations
 
 wheels: ## the Python package's wheels for amd64 and arm64 (out/wheels), each tried (quarter of an hour; rustup; qemu-user-static and debootstrap to try arm64)
 	@scripts/wheels $(OUT)/wheels

@@ -1,5 +1,6 @@
-//! A host that sends nothing changes no other host's results, whatever the scenario: each source of randomness has a
-//! stream of its own (docs/guide/simulator.md, "Randomness").
+//! Relations between runs that hold whatever the scenario: the same twice, an idle host more, a block of hosts in parts, a
+//! longer run, another warm-up. They hold because each source of randomness has a stream of its own
+//! (docs/guide/simulator.md, "Randomness"), and because nothing looks ahead. `make fuzz-relations` tries many more scenarios.
 #![allow(missing_docs)]
 
 mod common;
@@ -97,17 +98,61 @@ fn of_the_others((mut result, series): (RunResult, Series), before: u16, idle: u
     format!("{:#?}\n{:#?}\n{flows:?}", result.flows, result.policies.hosts)
 }
 
+/// `RELATIONS_CASES` scenarios for each relation, as `make fuzz-relations` sets it.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("RELATIONS_CASES").ok().map_or(12, |cases| cases.parse().expect("a number"));
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+}
+
+fn run(text: &str, overrides: &[&str]) -> (RunResult, Series) {
+    common::try_run(text, overrides, true).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// All that a run has measured.
+fn whole((result, series): &(RunResult, Series)) -> String {
+    let RunResult { flows, policies, access, links, events, .. } = result;
+    format!("{flows:#?}\n{policies:#?}\n{access:#?}\n{links:#?}\n{events}\n{series:?}")
+}
+
+/// The samples of connections up to this time.
+fn until(end_s: f64, series: &Series) -> Vec<String> {
+    let rows = (0..series.flows.len()).map(|row| series.flows.row(row));
+    rows.take_while(|row| row.t_s <= end_s).map(|row| format!("{row:?}")).collect()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
+    #![proptest_config(config())]
 
     #[test]
     fn an_idle_host_anywhere_in_the_list_changes_no_byte_of_the_others(drawn in drawn(), place in 0..4_usize) {
         let place = place % (drawn.hosts.len() + 1);
-        let run = |text: &str| common::try_run(text, &[], true).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let alone = of_the_others(run(&drawn.text(&[], 0)), 0, 0);
-        let beside = run(&drawn.text(&["off", "observe"], place));
+        let alone = of_the_others(run(&drawn.text(&[], 0), &[]), 0, 0);
+        let beside = run(&drawn.text(&["off", "observe"], place), &[]);
         let beside = of_the_others(beside, drawn.hosts_before(place), 2);
         prop_assert!(alone == beside, "{alone}\nbeside two idle hosts:\n{beside}");
+    }
+
+    #[test]
+    fn the_same_scenario_gives_the_same_bytes_also_with_its_blocks_in_parts(drawn in drawn()) {
+        let text = drawn.text(&[], 0);
+        let once = whole(&run(&text, &[]));
+        let again = whole(&run(&text, &[]));
+        prop_assert!(once == again, "{text}\n{once}\nand again:\n{again}");
+        let parts = drawn.hosts.iter().flat_map(|(count, keys)| vec![(1, keys.clone()); *count]).collect();
+        let parted = whole(&run(&Drawn { hosts: parts, ..drawn }.text(&[], 0), &[]));
+        prop_assert!(once == parted, "{text}\n{once}\nin blocks of one host:\n{parted}");
+    }
+
+    #[test]
+    fn neither_a_longer_run_nor_another_warm_up_changes_a_sample(drawn in drawn()) {
+        let text = drawn.text(&[], 0);
+        let (_, series) = run(&text, &[]);
+        let samples = until(2.9, &series);
+        for change in ["duration_s=5", "warmup_s=0"] {
+            let (_, changed) = run(&text, &[change]);
+            let changed = until(2.9, &changed);
+            prop_assert!(samples == changed, "{text}\n{samples:#?}\nwith {change}:\n{changed:#?}");
+        }
     }
 }
 
