@@ -97,6 +97,8 @@ enum StudyCommand {
 
 /// What a core takes for a second of a scenario when no run is stored: ten uploads in a release build.
 const DEFAULT_WALL_S_OF_A_SECOND: f64 = 0.001;
+/// The same of kernel hosts in virtual time, as ten uploads over 802.11g have it (docs/guide/virtual-time.md).
+const VIRTUAL_WALL_S_OF_A_SECOND: f64 = 2.0;
 
 /// How often a late run is repeated.
 const MOST_REPEATS: u64 = 2;
@@ -344,15 +346,25 @@ fn tell_plan(
 ) -> Result<ExitCode> {
     let look = |scenario: &Scenario| stored.look_up(scenario, false).map(|(result, _)| result);
     let survey: Survey = study.survey(planned, of_study, part, &look)?;
+    let of_kernel_s = if arguments.clock.is_virtual() {
+        survey.missing_real_s * VIRTUAL_WALL_S_OF_A_SECOND / jobs.get() as f64
+    } else {
+        survey.missing_real_s
+    };
     let (wall_s_of_a_second, timed_by) = if survey.missing_real_s > 0.0 {
-        (DEFAULT_WALL_S_OF_A_SECOND, "real time")
+        let by = if arguments.clock.is_virtual() {
+            "an assumed 0.5 s of the emulated machine in a second"
+        } else {
+            "real time"
+        };
+        (DEFAULT_WALL_S_OF_A_SECOND, by)
     } else if survey.stored > 0 && survey.stored_simulated_s > 0.0 {
         (survey.stored_wall_s / survey.stored_simulated_s, "the stored runs of this study")
     } else {
-        (DEFAULT_WALL_S_OF_A_SECOND, "1000 s of a scenario in a second")
+        (DEFAULT_WALL_S_OF_A_SECOND, "an assumed 1000 simulated s in a second")
     };
     let simulated_s = survey.missing_simulated_s * wall_s_of_a_second / jobs.get() as f64;
-    let minutes_left = (survey.missing_real_s + simulated_s) / 60.0;
+    let minutes_left = (of_kernel_s + simulated_s) / 60.0;
     let plan = Plan {
         study: &study.name,
         runs: survey.stored + survey.missing,

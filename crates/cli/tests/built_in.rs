@@ -116,10 +116,19 @@ fn built_in_studies_are_listed_and_planned_from_any_folder() {
 #[test]
 fn a_plan_takes_the_time_of_kernel_hosts_alone_as_real() {
     let folder = tempfile::tempdir().expect("a folder");
-    let planned = lasthop_in(folder.path(), &["study", "validation/laboratory", "--plan", "--json", "--no-store"]);
-    let planned: serde_json::Value = serde_json::from_str(&stdout(&planned)).expect("one JSON document");
-    let minutes = planned["minutes_left"].as_f64().expect("a number");
-    assert!(planned["runs"] == 72 && (15.0..15.1).contains(&minutes), "{planned}");
+    let planned = |more: &[&str]| {
+        let plan = ["study", "validation/laboratory", "--plan", "--json", "--no-store"];
+        let planned = lasthop_in(folder.path(), &[&plan[..], more].concat());
+        let planned: serde_json::Value = serde_json::from_str(&stdout(&planned)).expect("one JSON document");
+        assert_eq!(planned["runs"], 72);
+        let minutes = planned["minutes_left"].as_f64().expect("a number");
+        (minutes, planned["timed_by"].as_str().expect("words").to_owned())
+    };
+    let (minutes, by) = planned(&[]);
+    assert!((15.0..15.1).contains(&minutes) && by == "real time", "{minutes}: {by}");
+    // The emulated machine takes twice that, and several may run at once.
+    let (minutes, by) = planned(&["--clock", "virtual", "--jobs", "4"]);
+    assert!((7.5..7.6).contains(&minutes) && by.contains("emulated machine"), "{minutes}: {by}");
 }
 
 #[test]
