@@ -8,7 +8,7 @@
  *   queueing delay   d = RTTstanding - RTTmin: the lowest of the last half smoothed round trip, and of the last 10 s
  *   target           1 / (delta d) segments a second; current: cwnd / RTTstanding
  *   each ACK         cwnd rises by v / (delta cwnd) below the target, and falls by as much above it
- *   velocity v       1; twice as large after each window that moved one way, from the third such window on
+ *   velocity v       1; twice as large after each window that moved as the one before, from the third in a row on
  *   slow start       cwnd doubles in a round trip, until the current rate is above the target
  *   pace             2 cwnd / RTTstanding
  *
@@ -72,7 +72,7 @@ static inline __u32 lh_copa_lowest(struct lh_copa_lowest *lowest, __u32 rtt_us, 
 	return lh_copa_least(lowest->now_us, lowest->before_us);
 }
 
-/* Section 2.1, 3: once a window. The velocity doubles where three windows in a row moved one way. */
+/* Section 2.1, 3: once a window. The velocity doubles where three windows in a row moved as the one before. */
 static inline void lh_copa_end_window(struct lh_copa *law, const struct lh_rate_sample *sample)
 {
 	__u32 cwnd = law->cwnd >> 16, rises = cwnd > law->cwnd_at_begin;
@@ -105,7 +105,9 @@ static inline void lh_copa_sampled(struct lh_copa *law, const struct lh_copa_par
 		below = (law->cwnd >> 16) * queue_us / 1000 * parameters->delta_ppm / 1000 < standing;
 		if (!below)
 			law->past_slow_start = 1;
-		if (!law->past_slow_start) {
+		if (below && 2 * sample->prior_in_flight_segments < law->cwnd >> 16) {
+			/* the window does not limit the flight, so it must not grow */
+		} else if (!law->past_slow_start) {
 			law->cwnd += (__u64)sample->acked_segments << 16;
 		} else {
 			lh_copa_end_window(law, sample);
@@ -121,10 +123,10 @@ static inline void lh_copa_sampled(struct lh_copa *law, const struct lh_copa_par
 		}
 		if (law->cwnd < 2 << 16)
 			law->cwnd = 2 << 16;
-		if (law->cwnd > 1ULL << 36)
-			law->cwnd = 1ULL << 36;
+		if (law->cwnd > 1ULL << 34)
+			law->cwnd = 1ULL << 34;
 		if (standing)
-			steering->pace = 2 * (law->cwnd >> 8) * sample->segment_bytes / standing * 1000000 >> 8;
+			steering->pace = 2 * (law->cwnd >> 8) * sample->segment_bytes * 1000000 / standing >> 8;
 	}
 	steering->cwnd_segments = law->cwnd >> 16;
 }

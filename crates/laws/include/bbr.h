@@ -16,7 +16,8 @@
  *   policer       where a fifth of the segments is lost at one rate twice: that rate for 48 round trips
  *
  * Differs from Linux: it has microseconds where Linux has jiffies; a delayed ACK of a lone small segment is not known as
- * such; the pace before the first round trip is TCP's own.
+ * such; the pace before the first round trip is TCP's own; a timeout is looked at for a policer with the next sample; below
+ * 1.2 Mb/s two segments leave at once, where Linux sends one.
  */
 #ifndef LASTHOP_LAWS_BBR_H
 #define LASTHOP_LAWS_BBR_H
@@ -45,7 +46,7 @@
 #define LH_BBR_PACING_PERCENT 99 /* of the rate, so that no queue grows by rounding */
 #define LH_BBR_FULL_GAIN (LH_BBR_ONE * 5 / 4)
 #define LH_BBR_FULL_ROUNDS 3U
-#define LH_BBR_SLOW_RATE 150000U /* bytes a second, 1.2 Mb/s: below it one segment leaves at once */
+#define LH_BBR_SLOW_RATE 150000U /* bytes a second, 1.2 Mb/s: below it the window has room for single segments */
 #define LH_BBR_INITIAL_WINDOW 10U
 
 #define LH_BBR_LT_LEAST_ROUNDS 4U /* of a policer's interval */
@@ -455,7 +456,7 @@ static inline void lh_bbr_update_min_rtt(struct lh_bbr *law, const struct lh_rat
 				lh_bbr_end_probe_rtt(law, sample, steering);
 		}
 	}
-	if (sample->interval_us && sample->sampled_segments)
+	if (sample->acked_segments)
 		law->idle_restart = 0;
 }
 
@@ -560,7 +561,8 @@ static inline void lh_bbr_sampled(struct lh_bbr *law, const struct lh_rate_sampl
 	lh_bbr_update_gains(law);
 	lh_bbr_pace(law, law->pacing_gain, sample, steering);
 	lh_bbr_set_window(law, sample, steering);
-	law->timed_out = 0;
+	if (sample->interval_us)
+		law->timed_out = 0;
 }
 
 /* bbr_cwnd_event() */
@@ -594,6 +596,7 @@ static inline void lh_bbr_timed_out(struct lh_bbr *law, const struct lh_lost *lo
 	law->state = LH_STATE_LOSS;
 	law->full_bandwidth = 0;
 	law->timed_out = 1;
+	law->lt_rounds += law->lt_samples && !law->lt_in_use; /* a timeout is like the end of a round */
 }
 
 /* bbr_undo_cwnd() */

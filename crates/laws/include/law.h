@@ -26,10 +26,11 @@
  *
  * and needs no acked(). Its recovery is its own: the stack detects losses and sends again, but reduces nothing. It calls
  * lost(), timed_out() and notified() as ever, without heeding their ssthresh, sets the window to 1 more than what is in
- * flight after a timeout, and restores nothing after undone(). The connection is paced. Such a law may also have
+ * flight after a timeout, and restores no window after undone() (Linux may raise ssthresh). The connection is paced. A
+ * bound limits its window from above only, and its pace. Such a law may also have
  *
  *	RESUMED    lh_LAW_resumed(law, sample, steering)   data leave with nothing in flight, after the application had none.
- *	                                                   The sample has times and totals, no delivery
+ *	                                                   Of the sample times, totals and the flight are set
  *
  * A law with parameters defines LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. All
  * its events but sent and undone get them as a struct lh_LAW_parameters after the law.
@@ -182,7 +183,7 @@ struct lh_rate_sample {
 struct lh_steering {
 	__u64 pace; /* bytes of payload a second; 0: TCP's own (2 or 1.2 windows a round trip) */
 	__u32 cwnd_segments; /* the congestion window; at least 1 */
-	__u32 ssthresh_segments; /* LH_INFINITE_SSTHRESH at first; nobody but the law reads it */
+	__u32 ssthresh_segments; /* LH_INFINITE_SSTHRESH at first; TCP's own pace is 2 windows a round trip below half of it, else 1.2 */
 	__u32 app_limited; /* 1: the law itself limits the flight now, so that samples count as the application's */
 	__u32 reserved; /* 0 */
 };

@@ -74,6 +74,14 @@ fn a_bound_limits_it() {
     assert!(bounded.aggregate_goodput_mbps <= most && bounded.aggregate_goodput_mbps > 0.8 * most, "{bounded:?}");
 }
 
+/// With 10 segments in flight at least it would never see an empty path, and would stay with what it has.
+#[test]
+fn a_lower_limit_does_not_keep_it_from_draining_the_path() {
+    let bound = ["hosts.0.policy=fixed", "hosts.0.bound_segments=1000", "hosts.0.minimum_segments=10"];
+    let bounded = run(&[&bound[..], &["hosts.0.flows.0.direction=up"]].concat());
+    assert!(bounded.aggregate_goodput_mbps > 9.0, "{}", bounded.aggregate_goodput_mbps);
+}
+
 /// Calls and pages: where the application pauses, the estimates stay and no window is reduced.
 #[test]
 fn pauses_do_not_make_it_forget_the_path() {

@@ -109,13 +109,10 @@ static __always_inline bool is_paced_by_bound(struct tcp_sock *tp)
 	return lh_bound_paces(&bound, now_ns_of(tp));
 }
 
-/* Ends our pacing of a socket, unless its application has asked for pacing meanwhile (SO_MAX_PACING_RATE). */
 static __always_inline void unpace(struct tcp_sock *tp)
 {
 	own_of(tp)->asked = 0;
-	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NEEDED &&
-	    tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate == ~0UL)
-		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NONE;
+	end_pace(tp);
 }
 
 /*
@@ -131,10 +128,8 @@ static __always_inline void apply_pace(struct tcp_sock *tp)
 	__u64 most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate, rate;
 
 	if (is_paced_by_bound(tp)) {
-		if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE) {
-			tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
+		if (asks_for_pace(tp))
 			own_of(tp)->asked = 1;
-		}
 	} else if (own_of(tp)->asked) {
 		unpace(tp);
 	}

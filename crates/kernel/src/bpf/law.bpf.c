@@ -82,6 +82,7 @@ struct own {
 	__u32 ssthresh; /* before the current reduction, else the current one */
 	__u32 tolerated; /* 1: the current reduction leaves the window unchanged */
 	__u32 cwr_una; /* snd_una when the latest CWR began */
+	__u32 asked; /* 1: we asked TCP to pace */
 	__u32 skipped; /* hooks pretended to be skipped, for tests */
 	__u64 acked_us; /* when data were last acknowledged; 0: not yet */
 };
@@ -218,6 +219,8 @@ static __always_inline void begin_own(struct tcp_sock *tp)
 	own->begun = 1;
 	own->ca_state = ca_state_of(tp);
 	own->ssthresh = tp->snd_ssthresh;
+	if (lh_law_steers(LH_LAW))
+		own->asked = asks_for_pace(tp);
 }
 
 /* Whether to behave as if the kernel had skipped this hook: every second time, for tests. */
@@ -310,10 +313,11 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 		lh_law_timed_out(law_of(flow), &parameters, &lost, &window);
 		record(CALL_TIMED_OUT, tp, flow, &lost, sizeof(lost), &before, &window);
 	}
-	if (lh_law_steers(LH_LAW)) {
-		/* its window is its own, and so is the pace of its recovery */
+	if (flow && lh_law_steers(LH_LAW)) {
+		/* its window is its own, and so is its recovery; nothing is reduced, so that a timeout within is told */
 		window.ssthresh_segments = before.ssthresh_segments;
 		tp->snd_ssthresh = before.ssthresh_segments;
+		own->tolerated = 1;
 		goto count;
 	}
 	/* CHD may answer with half its shadow window, which must not exceed the receiver's window */
@@ -340,6 +344,12 @@ count:
 	}
 }
 
+/* Whether the law sets window and pace; without memory for it NewReno decides. */
+static __always_inline bool steers(struct tcp_sock *tp)
+{
+	return lh_law_steers(LH_LAW) && bpf_sk_storage_get(&flows, tp, NULL, 0);
+}
+
 static __always_inline void change_state(struct tcp_sock *tp, __u8 old_state, __u8 new_state)
 {
 	__u32 reduction = reduction_by(tp, old_state, new_state);
@@ -350,7 +360,7 @@ static __always_inline void change_state(struct tcp_sock *tp, __u8 old_state, __
 		own_of(tp)->cwr_una = tp->snd_una;
 	else if (old_state == TCP_CA_CWR && new_state != TCP_CA_CWR && reduction != REDUCTION_LOST)
 		count(&counters.notified);
-	if (!lh_law_steers(LH_LAW))
+	if (!steers(tp))
 		ends_reduction(tp, old_state, new_state);
 	own_of(tp)->ca_state = new_state;
 }
@@ -430,7 +440,7 @@ static __always_inline void read_steering(struct tcp_sock *tp, const struct lh_f
 	steering->ssthresh_segments = tp->snd_ssthresh;
 }
 
-/* Its answer. The connection is paced by TCP itself unless a queueing discipline does it. */
+/* Its answer. */
 static __always_inline void take_steering(struct tcp_sock *tp, struct lh_flow *flow, const struct lh_steering *steering)
 {
 	__u64 most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
@@ -438,8 +448,6 @@ static __always_inline void take_steering(struct tcp_sock *tp, struct lh_flow *f
 	set_window(tp, clamped(tp, steering->cwnd_segments, 1));
 	if (tp->snd_ssthresh != steering->ssthresh_segments)
 		tp->snd_ssthresh = lh_max(steering->ssthresh_segments, LH_MIN_SSTHRESH);
-	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE)
-		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
 	flow->paced = steering->pace != 0;
 	if (flow->paced)
 		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = steering->pace < most ? steering->pace : most;
@@ -493,9 +501,8 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 	}
 	catch_up(tp, ca_state);
 	flow = flow_of(tp);
-	if (lh_law_steers(LH_LAW)) {
-		if (flow)
-			on_sampled(tp, flow, rs);
+	if (flow && lh_law_steers(LH_LAW)) {
+		on_sampled(tp, flow, rs);
 		return;
 	}
 	if (flow && flow->reported)
@@ -605,6 +612,8 @@ void BPF_PROG(law_init, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(law_release, struct sock *sk)
 {
+	if (own_of((struct tcp_sock *)sk)->asked)
+		end_pace((struct tcp_sock *)sk);
 	bpf_sk_storage_delete(&flows, sk);
 }
 
@@ -660,7 +669,7 @@ static __always_inline void resumed(struct tcp_sock *tp)
 	struct lh_rate_sample sample = {};
 	struct lh_steering steering = {};
 
-	if (!flow || !flow->begun || !tp->app_limited)
+	if (!flow || !flow->begun || !tp->app_limited || tp->packets_out)
 		return;
 	read_sample(tp, &sample);
 	read_steering(tp, flow, &steering);
@@ -705,9 +714,14 @@ __u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 		.cwnd_count = tp->snd_cwnd_cnt,
 		.ssthresh_segments = tp->snd_ssthresh > tp->prior_ssthresh ? tp->snd_ssthresh : tp->prior_ssthresh,
 	};
-	struct lh_window before = window;
 	struct lh_flow *flow = flow_of(tp);
+	struct lh_window before;
 
+	if (lh_law_steers(LH_LAW)) {
+		window.cwnd_segments = tp->snd_cwnd;
+		window.ssthresh_segments = own_of(tp)->ssthresh;
+	}
+	before = window;
 	if (flow) {
 		lh_law_undone(law_of(flow), &undone, &window);
 		record(CALL_UNDONE, tp, flow, &undone, sizeof(undone), &before, &window);

@@ -8,7 +8,7 @@
  *   start after a pause restart_after_idle()
  *
  * A control keeps a struct stack in its part of icsk_ca_priv and passes it in. Only these fields of a socket may be
- * written: snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_cwnd_stamp, the pacing rate and icsk_ca_priv.
+ * written: snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_cwnd_stamp, app_limited, the pacing rate and status, icsk_ca_priv.
  */
 #ifndef LASTHOP_STACK_H
 #define LASTHOP_STACK_H
@@ -50,6 +50,26 @@ static __always_inline void set_window(struct tcp_sock *tp, __u32 window)
 {
 	if (tp->snd_cwnd != window)
 		tp->snd_cwnd = window;
+}
+
+/*
+ * TCP paces a socket only if its status asks for it; with the queueing discipline fq it does already. Returns whether we
+ * asked.
+ */
+static __always_inline bool asks_for_pace(struct tcp_sock *tp)
+{
+	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status != SK_PACING_NONE)
+		return false;
+	tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
+	return true;
+}
+
+/* Ends our pacing of a socket, unless its application has asked for pacing meanwhile (SO_MAX_PACING_RATE). */
+static __always_inline void end_pace(struct tcp_sock *tp)
+{
+	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NEEDED &&
+	    tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate == ~0UL)
+		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NONE;
 }
 
 static __always_inline void begin_stack(struct tcp_sock *tp, struct stack *stack)

@@ -401,7 +401,8 @@ impl Sender {
             LawWindow {
                 cwnd_segments: self.window.cwnd_segments,
                 in_flight_segments: self.in_flight(),
-                in_loss: self.state == CongestionState::Loss,
+                // Nor has a law that steers a lower limit: it may have to drain the path.
+                in_loss: self.state == CongestionState::Loss || self.law.steers(),
                 force_retransmit: self.state.is_reduction() && self.prr.out == 0,
             },
         );

@@ -240,7 +240,8 @@ impl Sender {
             // Its window is its own, and so is the pace of its recovery.
             let mut window = self.window;
             ask(&mut self.law, &event, &mut window);
-            self.tolerated = false;
+            self.tolerated = true; // Nothing is reduced, so that a timeout within is told.
+            self.prr = Prr::begin(self.board.len()); // A bound asks whether anything was sent in this recovery.
             return;
         }
         ask(&mut self.law, &event, &mut self.window);

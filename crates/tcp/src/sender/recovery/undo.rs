@@ -85,7 +85,11 @@ impl Sender {
                 self.window.cwnd_segments = self.window.cwnd_segments.max(cwnd);
                 self.window.ssthresh_segments = self.window.ssthresh_segments.max(ssthresh);
             }
-            self.law.on_undone(&Undone { now_us: now.as_nanos() / 1000 }, &mut self.window);
+            let mut told = self.window;
+            self.law.on_undone(&Undone { now_us: now.as_nanos() / 1000 }, &mut told);
+            if !self.law.steers() {
+                self.window = told;
+            }
             self.undone += 1;
         }
         self.undo.marker = None;
