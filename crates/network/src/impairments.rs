@@ -59,6 +59,8 @@ impl Impairments {
     pub(crate) fn validate<F: Display>(&self, field: F, loss: Probability) -> Result<(), ConfigError<F>> {
         let Some(burst) = self.loss_burst else { return Ok(()) };
         let least = if loss == Probability::ONE { 1.0 } else { (loss.get() / (1.0 - loss.get())).max(1.0) };
+        // 0.9 / (1 - 0.9) is 9.000000000000002.
+        let least = if (least - least.round()).abs() < 1e-9 { least.round() } else { least };
         check(burst >= least, field, || {
             (burst.to_string(), format!("{least} or more packets, for {} of all are lost", loss.get()))
         })
@@ -94,7 +96,7 @@ impl Losses {
         }
         let is_lost = self.is_bad;
         let share = self.share.get();
-        let moves = if self.is_bad { 1.0 / burst } else { share / (burst * (1.0 - share)) };
+        let moves = if self.is_bad { 1.0 / burst } else { (share / (burst * (1.0 - share))).min(1.0) };
         let moves = Probability::new(moves.min(1.0)).expect("a quotient of positive numbers, at most 1");
         self.is_bad ^= happens(moves, &mut self.stream);
         is_lost
@@ -245,5 +247,12 @@ mod tests {
         assert_eq!(burst.validate("loss_burst", probability(0.66)), Ok(()));
         let error = burst.validate("loss_burst", probability(0.75)).unwrap_err().to_string();
         assert_eq!(error, "loss_burst is 2; accepted: 3 or more packets, for 0.75 of all are lost");
+        for (loss, burst) in [(0.9, 9.0), (0.8, 4.0)] {
+            let exact = Impairments { loss_burst: Some(burst), ..Impairments::NONE };
+            assert_eq!(
+                exact.validate("loss_burst", Probability::new(loss).expect("a share")).map_err(|e| e.to_string()),
+                Ok(())
+            );
+        }
     }
 }

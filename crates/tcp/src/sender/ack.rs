@@ -213,6 +213,11 @@ impl Sender {
         if first.end > ack_seq && !within {
             return;
         }
+        // Linux's tcp_dsack_seen(), since 5.9: more duplicates than retransmissions are the network's, and prove nothing.
+        self.duplicates_reported += (first.end - first.start).div_ceil(u64::from(self.payload_bytes)).max(1);
+        if self.duplicates_reported > self.retransmits {
+            return;
+        }
         ack.d_sack = true;
         // A timer sends probes, not an impatient RACK. As in Linux, a probe's duplicate does not widen RACK's window.
         if self.probe.is_none_or(|probe| probe.end != first.end) {

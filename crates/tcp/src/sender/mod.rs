@@ -141,6 +141,8 @@ pub(crate) struct Sender {
 
     pub(crate) segments_sent: u64,
     pub(crate) retransmits: u64,
+    /// Segments that D-SACKs have reported, Linux's `dsack_dups`.
+    pub(crate) duplicates_reported: u64,
     pub(crate) timeouts: u64,
     pub(crate) undone: u64,
 }
@@ -217,6 +219,7 @@ impl Sender {
             refused: false,
             segments_sent: 0,
             retransmits: 0,
+            duplicates_reported: 0,
             timeouts: 0,
             undone: 0,
         }

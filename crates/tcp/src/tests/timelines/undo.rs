@@ -26,6 +26,27 @@ fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
     }
 }
 
+/// Linux's tcp_dsack_seen(): more duplicates than retransmissions are the network's. They take no real reduction back.
+#[test]
+fn duplicates_of_the_network_prove_nothing() {
+    let mut pair = established(&plain(), 60);
+    let mut lost = false;
+    pair.path = Box::new(move |_, by, segment| {
+        if by != CLIENT || segment.payload_bytes == 0 {
+            return None;
+        }
+        if segment.seq > 5_000 && !lost {
+            lost = true;
+            return Some(Vec::new());
+        }
+        Some(vec![Span::from_millis(50), Span::from_millis(50)])
+    });
+    run(&mut pair, 2_000);
+    assert_eq!((info(&pair).tcp.acked.get(), info(&pair).tcp.retransmits), (60_000, 1));
+    assert_eq!(info(&pair).spurious_undone, 0);
+    assert!(info(&pair).tcp.ssthresh_segments.is_some(), "the loss was real");
+}
+
 /// RFC 3708: without timestamps the D-SACK of the spurious retransmission proves it a round trip later.
 #[test]
 fn a_reordered_segment_gives_the_window_back_by_its_d_sack() {
