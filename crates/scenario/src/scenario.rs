@@ -368,9 +368,13 @@ fn with_digests(mut scenario: Table, hosts: &[HostKeys]) -> Table {
 }
 
 impl HostKind {
-    /// The congestion control's name in the kernel, which calls "newreno" "reno".
+    /// The congestion control's name in the kernel, which calls "newreno" "reno". "kernel-cdg" is the kernel's own "cdg", where
+    /// that name alone is our law.
     pub fn kernel_congestion_control(&self) -> &str {
-        if self.congestion_control == "newreno" { "reno" } else { &self.congestion_control }
+        match self.congestion_control.as_str() {
+            "newreno" => "reno",
+            name => name.strip_prefix("kernel-").unwrap_or(name),
+        }
     }
 }
 

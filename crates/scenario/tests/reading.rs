@@ -148,6 +148,14 @@ fn blocks_expand_to_hosts_and_connections_with_numbers_in_their_order() {
 }
 
 #[test]
+fn a_kernels_own_control_can_be_named_where_a_law_has_its_name() {
+    let scenario = read(TWO_KINDS, &["hosts.0.congestion_control=kernel-cdg", "hosts.1.congestion_control=cdg"]);
+    let kinds = scenario.hosts.iter().map(|block| &block.kind);
+    let names: Vec<_> = kinds.map(|kind| (kind.kernel_congestion_control(), kind.law.is_some())).collect();
+    assert_eq!(names, [("cdg", false), ("cdg", true)]);
+}
+
+#[test]
 fn the_network_has_a_node_for_each_host_and_the_path_in_units() {
     let scenario = read(TWO_KINDS, &[]);
     let network = scenario.network();

@@ -362,8 +362,9 @@ keys! {
         /// `access.response_error_rate`. With "802.11n" and later; not of hosts of "802.11b".
         snr_db: Option<f64> = number(-10.0, 60.0), Absent, when station_of(LATER);
         /// The TCP congestion control, a law of lasthop: "newreno", "cubic", or one of those that [the scenario file](scenario.md)
-        /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`). Or
-        /// [a law of your own](own-law.md): the path of its header, such as "./mine.h", from this file.
+        /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`), and as
+        /// "kernel-cdg" one whose name a law of lasthop has too. Or [a law of your own](own-law.md): the path of its header, such
+        /// as "./mine.h", from this file.
         congestion_control: String = name(), "cubic";
         /// The digest of that header: the scenario in a result has it. With it, a header that has changed since is refused.
         law_digest: Option<String> = text(64), Absent;
