@@ -3,12 +3,15 @@
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use lasthop_guest::{Job, Kernels, Machine};
+use lasthop_guest::{Job, Kernels, MEMORY_MIB, Machine};
 use lasthop_lab::TrafficSource;
 use lasthop_laws::LawName;
 use lasthop_scenario::{HostsKind, RunResult, Scenario, Series};
+use lasthop_study::{fitting, parallel};
 use lasthop_units::Span;
+use std::cell::Cell;
 use std::fs::{self, File};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -41,6 +44,8 @@ pub(crate) struct AlsoKept<'a> {
     pub(crate) pcap: Option<(&'a File, u32)>,
     /// The agents' records.
     pub(crate) records: Option<&'a Path>,
+    /// Gets why one of these could not be kept: the result is kept all the same.
+    pub(crate) lost: Option<&'a Cell<Option<anyhow::Error>>>,
 }
 
 impl ClockArguments {
@@ -55,6 +60,25 @@ impl ClockArguments {
             HostsKind::Kernel if !self.is_virtual() => "in real time",
             HostsKind::Simulated | HostsKind::Kernel => "of virtual time",
         }
+    }
+
+    /// The number of simultaneous runs: one in real time; without a wish as many as there are cores, and of emulated machines as
+    /// many as there is memory for.
+    pub(crate) fn jobs(&self, hosts: HostsKind, wish: Option<NonZero<usize>>) -> NonZero<usize> {
+        let one = NonZero::<usize>::MIN;
+        let fitting = match (hosts, self.is_virtual()) {
+            (HostsKind::Kernel, false) => return one,
+            (HostsKind::Kernel, true) => fitting(self.memory(hosts)),
+            (HostsKind::Simulated, _) => None,
+        };
+        let most = fitting.map_or(NonZero::<usize>::MAX, |most| NonZero::new(most).unwrap_or(one));
+        wish.unwrap_or_else(|| parallel::all_cores().min(most))
+    }
+
+    /// What each simultaneous run takes of this machine's memory beside its samples, in bytes.
+    pub(crate) fn memory(&self, hosts: HostsKind) -> f64 {
+        let is_guest = hosts == HostsKind::Kernel && self.is_virtual();
+        if is_guest { f64::from(MEMORY_MIB) * 1024.0 * 1024.0 } else { 0.0 }
     }
 
     /// Whether these hosts can have this clock.
@@ -131,7 +155,7 @@ impl Emulated {
             let percent = line.strip_suffix(" %").and_then(|line| line.rsplit_once(": "));
             if let Some(percent) = percent.and_then(|(_, percent)| percent.parse::<u64>().ok()) {
                 progress(Span::from_micros(scenario.duration.as_micros() * percent / 100));
-            } else if line.contains(" WARN ") || line.contains(" ERROR ") {
+            } else if line.contains(" WARN ") || line.contains(" ERROR ") || line.starts_with("guest: ") {
                 tell(format_args!("{line}"));
             }
         };
@@ -144,24 +168,34 @@ impl Emulated {
             bail!("in the emulated machine ({}): {said}", self.machine.kernel().name);
         }
         let (mut result, series) = lasthop_report::read_run(&folder.join(RUN))?;
-        result.clock = Some(lasthop_scenario::Clock::Virtual);
-        result.kernel = Some(self.machine.kernel().name.clone());
-        result.emulator = Some(self.machine.emulator.clone());
+        result.used.clock = Some(lasthop_scenario::Clock::Virtual);
+        result.used.kernel = Some(self.machine.kernel().name.clone());
+        result.used.emulator = Some(self.machine.emulator.clone());
         result.took(started.elapsed());
-        if let Some((mut to, _)) = kept.pcap {
-            let copied = File::open(folder.join(PCAP)).and_then(|mut from| std::io::copy(&mut from, &mut to));
-            copied.context("cannot write the capture")?;
-        }
-        if let Some(to) = kept.records {
-            for entry in fs::read_dir(folder.join(RECORDS)).context("the agents have left no records")? {
-                let entry = entry.context("the agents have left no records")?;
-                let to = to.join(entry.file_name());
-                let appended = File::open(entry.path()).and_then(|mut from| {
-                    std::io::copy(&mut from, &mut lasthop_files::append(&to, &lasthop_status::record::RECORD)?)
-                });
-                appended.with_context(|| format!("cannot write {}", to.display()))?;
-            }
+        if let (Err(error), Some(lost)) = (kept.copy(&folder), kept.lost) {
+            lost.set(Some(error));
         }
         Ok(Some((result, series)))
+    }
+}
+
+impl AlsoKept<'_> {
+    /// Takes these out of what a guest has left.
+    fn copy(&self, folder: &Path) -> Result<()> {
+        if let Some((mut to, _)) = self.pcap {
+            let copied = File::open(folder.join(PCAP)).and_then(|mut from| std::io::copy(&mut from, &mut to));
+            copied.context("cannot write the capture; the result is whole")?;
+        }
+        let Some(to) = self.records else { return Ok(()) };
+        let none = "the agents have left no records; the result is whole";
+        for entry in fs::read_dir(folder.join(RECORDS)).context(none)? {
+            let entry = entry.context(none)?;
+            let to = to.join(entry.file_name());
+            let appended = File::open(entry.path()).and_then(|mut from| {
+                std::io::copy(&mut from, &mut lasthop_files::append(&to, &lasthop_status::record::RECORD)?)
+            });
+            appended.with_context(|| format!("cannot write {}; the result is whole", to.display()))?;
+        }
+        Ok(())
     }
 }

@@ -19,6 +19,7 @@ use lasthop_scenario::{
     Series, Vary, short_warmups,
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
+use std::cell::Cell;
 use std::fs::File;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -177,7 +178,8 @@ pub(crate) struct CompareArguments {
     /// Run each case with this number of seeds, beginning with the scenario's
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// The number of runs at once; simulated hosts only; without it the number of cores
+    /// The number of runs at once; not of kernel hosts in real time; without it the number of cores, or as many emulated machines
+    /// as there is memory for
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
     #[command(flatten)]
@@ -219,6 +221,12 @@ impl Common {
         }
     }
 
+    /// The memory of these runs.
+    fn load<'a>(&self, scenarios: Vec<&'a Scenario>, jobs: NonZero<usize>) -> Load<'a> {
+        let hosts = self.hosts.hosts_kind();
+        Load { scenarios, jobs: jobs.get(), hosts, series: self.keeps_series(), beside: self.clock.memory(hosts) }
+    }
+
     /// The progress of a run.
     fn progress(&self, label: &str, scenario: &Scenario) -> Progress {
         Progress::of_run(label, scenario.duration, self.clock.how(self.hosts.hosts_kind()))
@@ -258,9 +266,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     common.check(&scenario)?;
     tell_of_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
-    let load =
-        Load { scenarios: vec![&scenario], jobs: 1, hosts: common.hosts.hosts_kind(), series: common.keeps_series() };
-    check_memory(&load)?;
+    check_memory(&common.load(vec![&scenario], NonZero::<usize>::MIN))?;
     tell_of_short_warmups([&scenario]);
     let stop = stop_on_signals()?;
     let formats = common.figures.formats();
@@ -290,7 +296,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let of_run = capture.as_ref().map(|captured| &captured.capture);
     let records = arguments.records.as_deref();
     let pcap = of_guest.as_ref().map(|whole| (whole.file(), arguments.capture.snaplen));
-    let kept = Kept { live: live_run.as_ref(), capture: of_run, pcap, records };
+    let lost = Cell::new(None);
+    let kept = Kept { live: live_run.as_ref(), capture: of_run, pcap, records, lost: Some(&lost) };
     let outcome = one_run(common, emulated.as_ref(), &scenario, &stop, &progress, &kept)?;
     let captured = match (of_guest, &outcome) {
         (Some(file), Some(_)) => file.put_in_place().map(|()| true).context("cannot write the capture"),
@@ -307,7 +314,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     kept?;
     tell_why_not_valid([&result]);
     captured?;
-    Ok(exit_code(result.valid))
+    lost.take().map_or(Ok(exit_code(result.valid)), Err)
 }
 
 /// `lasthop compare`.
@@ -343,8 +350,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
     tell_ineffective(&lasthop_scenario::ineffective_keys(scenarios.iter().copied()));
     let hosts = common.hosts.hosts_kind();
-    let jobs = jobs(in_real_time, arguments.jobs);
-    check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() })?;
+    let jobs = common.clock.jobs(hosts, arguments.jobs);
+    check_memory(&common.load(scenarios, jobs))?;
     tell_of_short_warmups(planned.iter().map(|(_, scenario)| scenario));
     let stop = stop_on_signals()?;
     let stored = arguments.store.open(hosts, model())?;
@@ -488,11 +495,6 @@ fn keep_comparison(
     Ok(comparison.valid)
 }
 
-/// The number of simultaneous runs.
-pub(crate) fn jobs(in_real_time: bool, given: Option<NonZero<usize>>) -> NonZero<usize> {
-    if in_real_time { NonZero::<usize>::MIN } else { given.unwrap_or_else(parallel::all_cores) }
-}
-
 /// Refuses runs that need too much memory, and says which options change that.
 pub(crate) fn check_memory(load: &Load<'_>) -> Result<()> {
     let several = if load.scenarios.len() > 1 { ", fewer seeds or cases, a smaller --jobs" } else { "" };
@@ -508,6 +510,8 @@ struct Kept<'a> {
     /// The capture that an emulated machine writes, and the most bytes of a packet.
     pcap: Option<(&'a File, u32)>,
     records: Option<&'a Path>,
+    /// As of [`AlsoKept`].
+    lost: Option<&'a Cell<Option<anyhow::Error>>>,
 }
 
 /// Runs the scenario; `None` if it was interrupted.
@@ -520,9 +524,9 @@ fn one_run(
     kept: &Kept<'_>,
 ) -> Result<Option<(RunResult, Series)>> {
     let at = |at| progress.at(at);
-    let Kept { capture, pcap, records, .. } = *kept;
+    let Kept { capture, pcap, records, lost, .. } = *kept;
     if let Some(emulated) = emulated {
-        let outcome = emulated.run(scenario, stop, &at, AlsoKept { pcap, records });
+        let outcome = emulated.run(scenario, stop, &at, AlsoKept { pcap, records, lost });
         progress.finish();
         return outcome;
     }
@@ -603,7 +607,7 @@ pub(crate) fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResul
         tell(format_args!("not valid: {reason}"));
     }
     let late = |run: &&&RunResult| run.invalid_kinds.contains(&InvalidKind::Late);
-    match runs.iter().find(late).map(|run| run.clock) {
+    match runs.iter().find(late).map(|run| run.used.clock) {
         None => {}
         Some(Some(Clock::Virtual)) => tell(format_args!(
             "the scenario needs more than the emulated machine's processor can do: fewer hosts, or lower rates"

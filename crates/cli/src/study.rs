@@ -5,13 +5,14 @@ use crate::clock::{AlsoKept, ClockArguments};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{
-    FigureArguments, Habitat, check_memory, claim, jobs, keep, tell_again, tell_ineffective, tell_of_short_warmups,
+    FigureArguments, Habitat, check_memory, claim, keep, tell_again, tell_ineffective, tell_of_short_warmups,
 };
 use crate::simulate::simulate;
 use crate::stored::{StoreArguments, finish, model};
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use lasthop_guest::MEMORY_MIB;
 use lasthop_report::Live;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
 use lasthop_study::{
@@ -45,8 +46,8 @@ pub(crate) struct StudyArguments {
     /// The folder of the studies; without it `studies` in this folder, and those that are built in
     #[arg(long, value_name = "DIR")]
     studies: Option<PathBuf>,
-    /// The kind of hosts: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root;
-    /// without it the study's own
+    /// The kind of hosts: `simulated`, or `kernel`: a kernel's own TCP, with --clock real this machine's, as root; without it the
+    /// study's own
     #[arg(long, value_enum)]
     hosts: Option<Habitat>,
     #[command(flatten)]
@@ -66,7 +67,8 @@ pub(crate) struct StudyArguments {
     /// Print the whole result as one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// The number of runs at once; simulated hosts only; without it the number of cores
+    /// The number of runs at once; not of kernel hosts in real time; without it the number of cores, or as many emulated machines
+    /// as there is memory for
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
     #[command(flatten)]
@@ -202,14 +204,15 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     tell_ineffective(&study.ineffective_keys(&planned));
     let scenarios = planned.iter().map(|run| &run.scenario).collect();
     tell_of_short_warmups(planned.iter().map(|run| &run.scenario));
-    let jobs = jobs(in_real_time, arguments.jobs);
+    let jobs = arguments.clock.jobs(hosts, arguments.jobs);
     let part = arguments.shard.unwrap_or(Part::WHOLE);
     if arguments.plan {
         let stored = arguments.store.look(hosts, (runner.model)())?;
         return tell_plan(arguments, &study, &planned, of_study, part, &stored, jobs);
     }
     let stored = arguments.store.open(hosts, (runner.model)())?;
-    check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: false })?;
+    let beside = arguments.clock.memory(hosts);
+    check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: false, beside })?;
     if arguments.shard.is_some() {
         return shard(&study, &planned, part, jobs, runner, &stored);
     }
@@ -333,6 +336,9 @@ struct Plan<'a> {
     minutes_left: f64,
     /// Whether the time is that of stored runs of this study, or a default.
     timed_by: &'static str,
+    /// What the emulated machines of simultaneous runs take at most; `--clock virtual` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guests_memory_mib: Option<u64>,
 }
 
 fn tell_plan(
@@ -365,6 +371,7 @@ fn tell_plan(
     };
     let simulated_s = survey.missing_simulated_s * wall_s_of_a_second / jobs.get() as f64;
     let minutes_left = (of_kernel_s + simulated_s) / 60.0;
+    let guests_memory_mib = arguments.clock.is_virtual().then(|| u64::from(MEMORY_MIB) * jobs.get() as u64);
     let plan = Plan {
         study: &study.name,
         runs: survey.stored + survey.missing,
@@ -374,6 +381,7 @@ fn tell_plan(
         jobs: jobs.get(),
         minutes_left,
         timed_by,
+        guests_memory_mib,
     };
     if arguments.json {
         say(&serde_json::to_string_pretty(&plan)?)?;
@@ -383,9 +391,10 @@ fn tell_plan(
             true => format!("{:.0} s", (minutes_left * 60.0).ceil()),
             false => format!("{minutes_left:.1} min"),
         };
+        let memory = guests_memory_mib.map_or(String::new(), |mib| format!("; their guests take {mib} MiB of memory at most"));
         say(&format!(
             "{}: {about}{} runs, {} of them stored; {about}{} to do in some {left} on {jobs} cores, \
-             by {timed_by}",
+             by {timed_by}{memory}",
             plan.study, plan.runs, plan.stored, plan.missing,
         ))?;
     }

@@ -86,9 +86,8 @@ fn one_station_gets_what_the_standard_allows_and_no_more() {
         return;
     }
     let before = traces();
-    let run =
+    let result =
         valid_run(&["run", "scenarios/one-station.toml", "--set", "duration_s=8", "--set", "warmup_s=3", "--json"]);
-    let Some(result) = run else { return };
     // 30.3 Mb/s: the hard bound for 54 Mb/s, short slot, one TCP ACK for two segments, no backoff at all.
     assert!((20.0..30.3).contains(&result.aggregate_goodput_mbps), "{} Mb/s", result.aggregate_goodput_mbps);
     assert_eq!(result.flows.len(), 1);
@@ -126,7 +125,6 @@ fn a_fixed_bound_shortens_round_trips_and_keeps_the_goodput() {
         assert!(runs().all(|run| run.valid || run.is_only_late()), "{reasons:?}");
         if reasons.is_empty() { Ok(comparison) } else { Err(reasons) }
     });
-    let Some(comparison) = comparison else { return };
     let (none, fixed) = (&comparison.cases[0].runs[0], &comparison.cases[1].runs[0]);
     let p95 = |run: &RunResult| run.rtt_ms.expect("flows have round trips").p95;
     assert!(p95(fixed) < 0.5 * p95(none), "{} ms against {} ms", p95(fixed), p95(none));
@@ -178,7 +176,6 @@ fn the_bound_of_a_killed_agent_lapses_within_two_seconds_and_its_connection_goes
         let RunResult { invalid_reasons, invalid_kinds, .. } = result(&output);
         if invalid_kinds.contains(&InvalidKind::Late) { Err(invalid_reasons) } else { Ok(invalid_reasons) }
     });
-    let Some(told) = told else { return };
     // The run says that an agent was lost: it is not what the scenario asked for.
     assert!(told.len() == 1 && told[0].contains("agent of host 0"), "{told:?}");
     let series = lasthop_report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
@@ -220,7 +217,7 @@ fn a_killed_laboratory_leaves_nothing_and_the_next_run_starts_cleanly() {
     }
     assert_no_traces(&before);
     let next = ["run", "scenarios/one-station.toml", "--json", "--set", "duration_s=4", "--set", "warmup_s=1"];
-    let Some(next) = valid_run(&next) else { return };
+    let next = valid_run(&next);
     assert!(next.aggregate_goodput_mbps > 0.0);
 }
 
@@ -269,12 +266,12 @@ fn iperf3_sends_as_much_as_our_own_traffic() {
             ["--set", "path.rtt_ms=20", "--set", "duration_s=7", "--set", "warmup_s=2", "--set", "hosts.0.count=2"];
         let mut arguments = vec!["run", "scenarios/one-station.toml", "--json", "--traffic", traffic];
         arguments.extend(set);
-        Some(valid_run(&arguments)?.aggregate_goodput_mbps)
+        valid_run(&arguments).aggregate_goodput_mbps
     };
     // iperf3's processes wait for a CPU like any other, and do not say so: what counts is the closest of a few pairs.
     let mut apart = f64::INFINITY;
     for _ in 0..4 {
-        let (Some(own), Some(iperf3)) = (goodput("own"), goodput("iperf3")) else { return };
+        let (own, iperf3) = (goodput("own"), goodput("iperf3"));
         apart = apart.min((iperf3 / own - 1.0).abs());
         if apart < 0.15 {
             return;
@@ -294,7 +291,7 @@ fn a_download_waits_in_the_queue_of_the_path_and_is_dropped_there() {
     let text = "duration_s = 6\nwarmup_s = 1\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[path]\nrtt_ms = 20\n\
                 rate_mbps = 10\nqueue_packets = 20\n[[hosts]]\n[[hosts.flows]]\ndirection = \"down\"\n";
     fs::write(&file, text).expect("a file");
-    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json"]) else { return };
+    let result = valid_run(&["run", &file.display().to_string(), "--json"]);
     // 20 ms of path, and 20 packets of 1500 B at 10 Mb/s: 24 ms.
     let rtt = result.rtt_ms.expect("a flow has round trips");
     assert!(rtt.p95 < 60.0, "{rtt:?}");
@@ -314,7 +311,7 @@ fn a_hosts_share_is_split_over_its_uploads_and_downloads_are_left_alone() {
     let text = "duration_s = 8\nwarmup_s = 4\n[path]\nrtt_ms = 40\n[[hosts]]\npolicy = \"fixed\"\nbound_segments = 24\n\
                 [[hosts.flows]]\ncount = 3\n[[hosts.flows]]\ndirection = \"down\"\n";
     fs::write(&file, text).expect("a file");
-    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json"]) else { return };
+    let result = valid_run(&["run", &file.display().to_string(), "--json"]);
     for upload in &result.flows[..3] {
         // 24 segments for three busy connections.
         assert!(upload.cwnd_mean.is_some_and(|cwnd| (6.0..=8.0).contains(&cwnd)), "{upload:?}");
@@ -339,7 +336,7 @@ fn a_paced_bound_gives_the_same_goodput_to_simulated_and_kernel_hosts() {
     let arguments = ["run", &file.display().to_string(), "--json", "--out", &out];
     let simulated = result(&lasthop(&arguments).output().expect("the command starts"));
     assert!(simulated.flows.iter().all(|flow| (0.98..=1.01).contains(&flow.goodput_mbps)), "{:?}", simulated.flows);
-    let Some(kernel) = valid_run(&arguments) else { return };
+    let kernel = valid_run(&arguments);
     let ratio = kernel.aggregate_goodput_mbps / simulated.aggregate_goodput_mbps;
     assert!((0.95..=1.05).contains(&ratio), "{:?} against {:?}", kernel.flows, simulated.flows);
     let series = lasthop_report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
@@ -357,7 +354,7 @@ fn a_bound_of_what_is_received_keeps_the_queue_of_simulated_and_kernel_hosts_ali
     let set = ["--set", "hosts.0.policy=fixed", "--set", "duration_s=12", "--set", "warmup_s=5"];
     let arguments = [&["run", "scenarios/ten-downloads.toml", "--json"][..], &set].concat();
     let simulated = result(&lasthop(&arguments).output().expect("the command starts"));
-    let Some(kernel) = valid_run(&arguments) else { return };
+    let kernel = valid_run(&arguments);
     let ratio = kernel.aggregate_goodput_mbps / simulated.aggregate_goodput_mbps;
     assert!((0.9..=1.1).contains(&ratio), "{:?} against {:?}", kernel.flows, simulated.flows);
     // 10 * 30 * 1514 bytes at 48 Mb/s take 76 ms; without a bound 250 ms wait in the queue.
@@ -375,8 +372,7 @@ fn a_flow_that_never_connects_is_told() {
         return;
     }
     let set = ["--set", "path.loss=1", "--set", "duration_s=3", "--set", "warmup_s=1"];
-    let run = valid_run(&[&["run", "scenarios/one-station.toml", "--json"][..], &set].concat());
-    let Some(result) = run else { return };
+    let result = valid_run(&[&["run", "scenarios/one-station.toml", "--json"][..], &set].concat());
     assert_eq!(result.notes, ["1 of 1 flows did not connect within the run"]);
     assert_eq!(result.aggregate_goodput_mbps, 0.0);
 }
@@ -397,7 +393,7 @@ fn packets_take_the_links_of_the_scenario_and_only_those() {
                 [[hosts]]\nnode = \"C\"\n[[hosts.flows]]\nto = \"B\"\nstop_s = 3\n\
                 [[hosts.flows]]\nto = \"B\"\ntransfer_kib = 100\nstart_s = 4\n";
     fs::write(&file, text).expect("a file");
-    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json"]) else { return };
+    let result = valid_run(&["run", &file.display().to_string(), "--json"]);
     let link = |from: &str, to: &str| {
         result.links.iter().find(|link| link.from == from && link.to == to).expect("a link of the scenario")
     };
@@ -431,7 +427,7 @@ fn what_a_scenario_says_of_tcp_is_what_is_on_the_links() {
                 [[hosts]]\nnode = \"A\"\n[hosts.tcp]\nmss_bytes = 1012\ndelayed_ack_segments = 1\n\
                 receive_buffer_kib = 125\n[[hosts.flows]]\nto = \"B\"\n";
     fs::write(&file, text).expect("a file");
-    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json"]) else { return };
+    let result = valid_run(&["run", &file.display().to_string(), "--json"]);
     let (forth, back) = (&result.links[0], &result.links[1]);
     // 1000 bytes, 12 of timestamps, 40 of headers.
     let size = forth.sent_mbps * 1e6 * 3.0 / 8.0 / forth.packets as f64;
@@ -465,7 +461,6 @@ fn a_study_runs_on_kernel_hosts_in_turn() {
         assert!(study.valid || study.invalid_kinds == [InvalidKind::Late].into(), "{said}");
         if study.valid { Ok(study) } else { Err(study.invalid_reasons) }
     });
-    let Some(study) = study else { return };
     assert_eq!((study.hosts_kind, study.claims[0].verdict), (lasthop_scenario::HostsKind::Kernel, Verdict::Holds));
     assert!(study.passed);
 }
@@ -483,13 +478,13 @@ fn todays_stack_is_not_slower_on_a_fast_wire() {
              [[hosts]]\nera = \"{era}\"\n"
         );
         fs::write(&file, text).expect("a file");
-        Some(valid_run(&["run", &file.display().to_string(), "--json"])?.aggregate_goodput_mbps)
+        valid_run(&["run", &file.display().to_string(), "--json"]).aggregate_goodput_mbps
     };
     // The machine itself is the limit here, and what it has left differs from run to run; a stack that is slower is so
     // in each.
     let mut pairs = Vec::new();
     for _ in 0..5 {
-        let (Some(old), Some(modern)) = (goodput("2012"), goodput("modern")) else { return };
+        let (old, modern) = (goodput("2012"), goodput("modern"));
         if modern > 0.7 * old {
             return;
         }
@@ -561,11 +556,11 @@ fn todays_stack_keeps_its_own_queue_short_and_the_old_one_fills_it() {
         let set = ["--set", "path.rtt_ms=20", "--set", "duration_s=7", "--set", "warmup_s=3", "--set", &set_era];
         let mut arguments = vec!["run", "scenarios/one-station.toml", "--json"];
         arguments.extend(set);
-        let result: RunResult = valid_run(&arguments)?;
+        let result = valid_run(&arguments);
         assert!(result.aggregate_goodput_mbps > 20.0, "{era}: {} Mb/s", result.aggregate_goodput_mbps);
-        Some(result.rtt_ms.expect("a flow has round trips").p50)
+        result.rtt_ms.expect("a flow has round trips").p50
     };
-    let (Some(old), Some(modern)) = (rtt("2012"), rtt("modern")) else { return };
+    let (old, modern) = (rtt("2012"), rtt("modern"));
     assert!(modern < 0.5 * old, "{modern} ms today, {old} ms in 2012");
 }
 
@@ -617,7 +612,6 @@ fn of_five_agents_behind_an_access_point_none_shows_a_loss_above_what_it_has_and
         let files = fs::read_dir(records.path()).expect("the folder").map(|file| file.expect("a file").path());
         Ok(files.map(|file| gains(&file)).collect::<Vec<_>>())
     });
-    let Some(hosts) = hosts else { return };
     assert_eq!(hosts.len(), 5);
     let sum = |of: fn(&Gains) -> u64| hosts.iter().map(of).sum::<u64>() as f64;
     let of_all = sum(|host| host.bytes) / sum(|host| host.free_bytes);

@@ -41,7 +41,7 @@ fn a_server_that_is_told_of_a_lossy_link_begins_with_its_window_and_carries_twic
     let file = folder.path().join("wu.toml");
     fs::write(&file, three_clients()).expect("a file");
     let out = folder.path().join("out").display().to_string();
-    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json", "--out", &out]) else { return };
+    let result = valid_run(&["run", &file.display().to_string(), "--json", "--out", &out]);
     let series = lasthop_report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
     let [newreno, guarded, trusting] = &result.flows[..] else { panic!("three flows") };
     let mbps = [newreno, guarded, trusting].map(|flow| flow.goodput_mbps);

@@ -7,7 +7,7 @@ use lasthop_scenario::RunResult;
 use std::fs;
 
 /// A run of this scenario.
-fn run(text: &str) -> Option<RunResult> {
+fn run(text: &str) -> RunResult {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("traffic.toml");
     fs::write(&file, text).expect("a file");
@@ -15,7 +15,7 @@ fn run(text: &str) -> Option<RunResult> {
 }
 
 /// Two hosts over a wire of 10 Mb/s and a path of 10 ms each way, with these flows; the second is modern.
-fn over_a_wire(flows: &str) -> Option<RunResult> {
+fn over_a_wire(flows: &str) -> RunResult {
     let host = |era: &str| format!("[[hosts]]\nera = \"{era}\"\n{flows}");
     run(&format!(
         "duration_s = 9\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n{}{}",
@@ -33,7 +33,7 @@ fn pings_and_calls_cross_an_idle_wire_both_ways_without_loss() {
         let flow = |way: &str| format!("[[hosts.flows]]\nkind = \"{kind}\"\ndirection = \"{way}\"\n");
         flow("up") + &flow("down")
     };
-    let Some(result) = over_a_wire(&(both("ping") + &both("constant"))) else { return };
+    let result = over_a_wire(&(both("ping") + &both("constant")));
     assert_eq!(result.flows.len(), 8);
     for flow in &result.flows {
         let datagrams = flow.datagrams.expect("all flows are of datagrams");
@@ -60,7 +60,6 @@ fn datagrams_at_twice_the_rate_of_a_wire_are_half_lost_behind_a_full_queue() {
             "duration_s = 9\nwarmup_s = 3\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n[[hosts]]\nera = \"{era}\"\n\
              queue_packets = 50\n[[hosts.flows]]\nkind = \"constant\"\nrate_mbps = 20\npacket_bytes = 1500\n"
         ));
-        let Some(result) = result else { return };
         let flood = result.datagrams.expect("datagrams");
         println!("{era}: {flood:?}");
         assert!(flood.lost_share.is_some_and(|share| (0.45..0.55).contains(&share)), "{era}: {flood:?}");
@@ -79,7 +78,7 @@ fn a_call_beside_an_upload_waits_as_long_as_with_simulated_hosts() {
     let text = "duration_s = 12\nwarmup_s = 5\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n\
                 [[hosts]]\nera = \"modern\"\n[[hosts.flows]]\nkind = \"constant\"\n[[hosts.flows]]\nkind = \"ping\"\n\
                 [[hosts.flows]]\n";
-    let Some(kernel) = run(text) else { return };
+    let kernel = run(text);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("traffic.toml");
     fs::write(&file, text).expect("a file");
@@ -111,7 +110,7 @@ fn messages_transfers_and_periods_run_over_the_kernels_tcp() {
         "kind = \"transfers\"\ntransfer_kib = 4\noff_s = 0.2\ndirection = \"down\"\nrequest_bytes = 400",
         "kind = \"on-off\"\non_s = 0.2\noff_s = 0.5",
     ];
-    let Some(result) = over_a_wire(&flows.map(flow).concat()) else { return };
+    let result = over_a_wire(&flows.map(flow).concat());
     for flow in &result.flows {
         println!("flow {} of host {}, {}: {} {:?}", flow.id, flow.host, flow.kind, flow.messages, flow.message_ms);
         if flow.kind == "on-off" {
@@ -137,7 +136,7 @@ fn a_video_is_watched_at_either_end() {
             "[[hosts.flows]]\nkind = \"video\"\ndirection = \"{way}\"\nchunk_s = 1\nbuffer_s = 4\nladder_kbps = [200, 500, 900]\n"
         )
     };
-    let Some(result) = over_a_wire(&(flow("up") + &flow("down"))) else { return };
+    let result = over_a_wire(&(flow("up") + &flow("down")));
     for flow in &result.flows {
         let video = flow.video.expect("a video");
         println!("flow {} of host {}: {video:?}", flow.id, flow.host);
@@ -155,7 +154,7 @@ fn an_ordinary_home_runs_with_kernel_hosts() {
     }
     let sets = ["duration_s=16", "warmup_s=6"].map(|set| ["--set", set]).concat();
     let arguments = [&["run", "scenarios/home.toml", "--json"][..], &sets].concat();
-    let Some(home) = valid_run(&arguments) else { return };
+    let home = valid_run(&arguments);
     let (call, ping) = (home.datagrams.expect("a call"), home.pings.expect("pings"));
     println!("{call:?}\n{ping:?}\n{:?}\n{:?}", home.videos, home.transfers);
     // 10 s of 50 packets each way, and of 5 pings.

@@ -68,7 +68,7 @@ fn live() -> io::Result<()> {
     let to = "/host";
     mount(Some(SHARE), to, Some("9p"), MsFlags::empty(), Some("trans=virtio,version=9p2000.L,msize=512000"))
         .map_err(|error| named("cannot mount the shared folder", error.into()))?;
-    copy(Path::new(OUT), Path::new(to)).map_err(|error| named("cannot keep the files of the run", error))?;
+    copy(Path::new(OUT), Path::new(to))?;
     // The last file: with it, all are there.
     fs::write(Path::new(to).join(CODE_FILE), status.code().unwrap_or(-1).to_string())?;
     Ok(umount(to)?)
@@ -106,6 +106,7 @@ fn load(list: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Copies what is in a folder. A file for which there is no room is left out as a whole, so that others find some.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -113,8 +114,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             fs::create_dir(&to)?;
             copy(&entry.path(), &to)?;
-        } else {
-            fs::copy(entry.path(), &to)?;
+        } else if let Err(error) = fs::copy(entry.path(), &to) {
+            eprintln!("guest: cannot keep {}: {error}", entry.path().display());
+            let _ = fs::remove_file(&to);
         }
     }
     Ok(())

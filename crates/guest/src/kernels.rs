@@ -8,7 +8,7 @@
 //! ```
 
 use crate::error::{At as _, Error, Result};
-use crate::machine::remove_leftovers;
+use crate::work::Work;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tempfile::TempDir;
 
 /// Debian's kernels: the name, and the suite.
 const DEBIAN: [(&str, &str); 3] = [("debian-6.1", "bookworm"), ("debian-6.12", "trixie"), ("debian-newest", "sid")];
@@ -58,7 +57,7 @@ const OF_ARRIVAL: &[&str] = &["qemu_fw_cfg"];
 /// Those by which its files leave.
 const OF_LEAVING: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 
-/// How folders of work begin, before the number of their process.
+/// How folders of work begin.
 const WORK: &str = ".work-";
 const KERNEL_FILE: &str = "kernel.json";
 const IMAGE_FILE: &str = "vmlinuz";
@@ -253,10 +252,8 @@ impl Kernels {
         self.read(name)
     }
 
-    fn work_folder(&self) -> Result<TempDir> {
-        remove_leftovers(&self.folder, WORK);
-        let prefix = format!("{WORK}{}-", std::process::id());
-        tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder).at("cannot make a folder in", &self.folder)
+    fn work_folder(&self) -> Result<Work> {
+        Work::new(&self.folder, WORK)
     }
 
     fn read(&self, name: &str) -> Result<Kernel> {

@@ -28,11 +28,12 @@ mod inside;
 mod kernels;
 mod machine;
 mod monitor;
+mod work;
 
 pub use error::{Error, Result};
 pub use inside::init;
 pub use kernels::{Kernel, Kernels, NAMES};
-pub use machine::{EMULATOR, Job, Machine, Output};
+pub use machine::{EMULATOR, Job, MEMORY_MIB, Machine, Output};
 
 /// The argument by which the kernel starts this program as the guest's first process: its command calls [`init`].
 pub const INIT: &str = "guest-init";

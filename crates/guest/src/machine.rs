@@ -3,13 +3,14 @@
 //! ```text
 //! $XDG_CACHE_HOME/lasthop/machines/
 //!   DIGEST/archive, memory, state     of a kernel, a program and an emulator; the memory is read, never written
-//!   run-PID-.../                      of a run under way: console, words of the emulator, out/
+//!   run-.../                          of a run under way, locked: console, words of the emulator, out/
 //! ```
 
 use crate::error::{At as _, Error, Result};
 use crate::image::archive;
 use crate::kernels::{Kernel, cache, digest, run};
 use crate::monitor::{Monitor, Next};
+use crate::work::Work;
 use crate::{INIT, image};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
@@ -20,13 +21,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use tempfile::TempDir;
 
 /// The emulator.
 pub const EMULATOR: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
-/// The guest's memory in MiB: 40 hosts with their servers and a capture.
-const MEMORY_MIB: u32 = 1024;
+/// The guest's memory in MiB, which is also the most that a run takes of this machine's: 40 hosts with their servers and a capture.
+pub const MEMORY_MIB: u32 = 1024;
 /// A nanosecond an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
 /// holds the emulator's threads apart.
 const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
@@ -39,7 +39,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// States that are kept: those used last. Each has some 200 MB on disk.
 const MOST_STATES: usize = 6;
 
-/// How folders of work begin, before the number of their process.
+/// How folders of work begin.
 const WORK: &str = "run-";
 /// Where a job's files are in the guest, and the name of the folder that it shares with this machine.
 pub(crate) const OUT: &str = "/out";
@@ -64,7 +64,7 @@ pub struct Output {
     pub code: i32,
     /// What it wrote to standard error.
     pub said: String,
-    work: TempDir,
+    work: Work,
 }
 
 impl Output {
@@ -111,7 +111,6 @@ impl Machine {
         let emulator = Self::emulator()?;
         let folder = cache()?.join("machines");
         fs::create_dir_all(&folder).at("cannot make", &folder)?;
-        remove_leftovers(&folder, WORK);
         let archive = archive(program, &kernel)?;
         let of = [
             emulator.as_bytes(),
@@ -138,7 +137,7 @@ impl Machine {
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
         match fs::rename(new.path(), &to) {
-            Ok(()) => drop(new.keep()),
+            Ok(()) => new.moved(),
             // Another process was faster.
             Err(_) if to.join("state").exists() => {}
             Err(source) => return Err(Error::File { what: "cannot write", path: to, source }),
@@ -291,9 +290,8 @@ impl Machine {
         begun.map(|_| process).map_err(|error| with_words(error, work))
     }
 
-    fn work_folder(&self) -> Result<TempDir> {
-        let prefix = format!("{WORK}{}-", std::process::id());
-        tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder).at("cannot make a folder in", &self.folder)
+    fn work_folder(&self) -> Result<Work> {
+        Work::new(&self.folder, WORK)
     }
 
     /// Removes the states that were not used for longest.
@@ -372,20 +370,6 @@ fn words(work: &Path) -> String {
     lines[first..].iter().map(|line| format!("\n  {line}")).collect()
 }
 
-/// Removes the folders of work whose process is gone: their names are `prefix`, its number, and a dash.
-pub(crate) fn remove_leftovers(folder: &Path, prefix: &str) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.filter_map(std::result::Result::ok) {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-')).map(|(process, _)| process);
-        if let Some(process) = process
-            && !Path::new("/proc").join(process).exists()
-        {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 /// The size of a cluster of the disk for the state, which has all of it in one.
 const CLUSTER: usize = 1 << 21;
 const CLUSTER_BITS: u32 = 21;
@@ -414,7 +398,52 @@ fn write_disk(path: &Path) -> Result<()> {
 fn state_on(disk: &Path) -> Result<Vec<u8>> {
     const BEGINNING: &[u8] = b"QEVM";
     let bytes = fs::read(disk).at("cannot read", disk)?;
+    let wrong = |problem: String| Error::Kept { path: disk.to_owned(), problem };
+    let size = saved_bytes(&bytes).ok_or_else(|| wrong("the emulator has saved no state on it".to_owned()))?;
+    if size > CLUSTER {
+        return Err(wrong(format!("the machine's state has {size} bytes, and {CLUSTER} are the most that can be kept")));
+    }
     let state = bytes.chunks(CLUSTER).find(|cluster| cluster.starts_with(BEGINNING));
-    let problem = || "the emulator has saved no state on it".to_owned();
-    state.map(<[u8]>::to_vec).ok_or_else(|| Error::Kept { path: disk.to_owned(), problem: problem() })
+    state.map(<[u8]>::to_vec).ok_or_else(|| wrong("the state on it has no beginning".to_owned()))
+}
+
+/// The size of the first state that is saved on a disk (docs/interop/qcow2.txt, snapshots).
+fn saved_bytes(disk: &[u8]) -> Option<usize> {
+    let number = |at: usize, bytes: usize| -> Option<usize> {
+        Some(disk.get(at..at + bytes)?.iter().fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    let (count, table) = (number(60, 4)?, number(64, 8)?);
+    if count == 0 {
+        return None;
+    }
+    number(table + 32, 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk whose table of snapshots has one with a state of this size.
+    fn disk_with(size: u32) -> Vec<u8> {
+        let mut disk = vec![0; 3 * CLUSTER];
+        let mut put = |at: usize, bytes: &[u8]| disk[at..at + bytes.len()].copy_from_slice(bytes);
+        put(60, &1_u32.to_be_bytes());
+        put(64, &(CLUSTER as u64).to_be_bytes());
+        put(CLUSTER + 32, &size.to_be_bytes());
+        put(2 * CLUSTER, b"QEVM state");
+        disk
+    }
+
+    #[test]
+    fn a_state_that_does_not_fit_one_cluster_is_an_error_in_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk");
+        fs::write(&path, disk_with(1000)).expect("written");
+        assert!(state_on(&path).expect("a state").starts_with(b"QEVM state"));
+        fs::write(&path, disk_with(3_000_000)).expect("written");
+        let error = state_on(&path).expect_err("too large").to_string();
+        assert!(error.contains("has 3000000 bytes"), "{error}");
+        write_disk(&path).expect("written");
+        assert!(state_on(&path).expect_err("empty").to_string().contains("no state"));
+    }
 }

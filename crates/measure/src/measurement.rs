@@ -21,7 +21,7 @@ use lasthop_policy::PolicyName;
 use lasthop_scenario::{
     AccessResult, AgentMode, Build, Clock, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec,
     HostPolicyResult, HostSpec, HostsKind, InvalidKind, Kind as _, LastLinkResult, Lateness, Pieces, QueueSample,
-    RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, Transport, VideoResult, place_name,
+    RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, Transport, UsedKernel, VideoResult, place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -302,10 +302,7 @@ impl<'a> Measurement<'a> {
             convergence: self.shares.convergence(self.warm_at, self.end, &self.scenario.network_changes()),
             build: finished.build,
             policies: policies(finished.policies),
-            kernel_release: None,
-            clock: None,
-            kernel: None,
-            emulator: None,
+            used: UsedKernel::default(),
             wall_s: 0.0,
             events: finished.events,
             simulated_s_per_wall_s: 0.0,
@@ -317,8 +314,8 @@ impl<'a> Measurement<'a> {
             notes: finished.notes,
         };
         if let Some(real_time) = finished.real_time {
-            result.kernel_release = real_time.kernel_release;
-            result.clock = Some(Clock::Real);
+            result.used.kernel_release = real_time.kernel_release;
+            result.used.clock = Some(Clock::Real);
             result.lateness_us = Some(real_time.lateness);
             result.machine_turnaround_us = real_time.machine_turnaround;
             result.valid = real_time.invalid_reasons.is_empty();

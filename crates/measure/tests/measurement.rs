@@ -178,7 +178,7 @@ fn real_time_makes_kernel_hosts_and_can_make_a_run_invalid() {
     assert_eq!((kernel.hosts_kind, kernel.valid, kernel.is_only_late()), (HostsKind::Kernel, false, true));
     let both = [(InvalidKind::Late, "late"), (InvalidKind::Failed, "gone")];
     assert!(!run(&[("", 1.0, nothing())], Some(real_time(&both))).is_only_late());
-    assert_eq!((kernel.kernel_release.as_deref(), kernel.simulated_s_per_wall_s), (Some("6.12.0"), 0.5));
+    assert_eq!((kernel.used.kernel_release.as_deref(), kernel.simulated_s_per_wall_s), (Some("6.12.0"), 0.5));
     // Those of the network's queues, and the device's.
     assert_eq!(kernel.access.uplink_drops, 1 + 7);
 }

@@ -3,8 +3,8 @@
 use crate::difference::Difference;
 use lasthop_measure::{Range, mean};
 use lasthop_scenario::{
-    CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Distribution, HostsKind, Pieces, RunResult,
-    Spread, Transport,
+    CaseResult, CaseSummary, Clock, Comparison, DatagramSummary, DeliverySummary, Distribution, Pieces, RunResult,
+    Spread, Transport, UsedKernel,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -489,16 +489,18 @@ pub(crate) fn invalid_cases(comparison: &Comparison) -> Vec<(String, String)> {
 }
 
 /// The host and build of a result.
-pub(crate) fn made_by(build: &lasthop_scenario::Build, hosts: HostsKind, kernel: Option<&str>) -> String {
+pub(crate) fn made_by(build: &lasthop_scenario::Build, used: &UsedKernel) -> String {
     let commit = match (&build.commit, build.dirty) {
         (Some(commit), true) => format!(", commit {commit} with changes"),
         (Some(commit), false) => format!(", commit {commit}"),
         (None, _) => String::new(),
     };
-    let habitat = match hosts {
-        HostsKind::Simulated => "simulated hosts, virtual time".to_owned(),
-        HostsKind::Kernel => {
-            format!("kernel hosts, real time{}", kernel.map_or(String::new(), |release| format!(", Linux {release}")))
+    let habitat = match used.clock {
+        None => "simulated hosts, virtual time".to_owned(),
+        Some(clock) => {
+            let time = if clock == Clock::Virtual { "virtual" } else { "real" };
+            let release = used.kernel_release.as_ref().map_or(String::new(), |release| format!(", Linux {release}"));
+            format!("kernel hosts, {time} time{release}")
         }
     };
     format!("lasthop {}{commit}; {habitat}", build.version)

@@ -4,7 +4,7 @@ use crate::CaseRun;
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::style::{self, Look};
-use lasthop_scenario::{CaseResult, Comparison, RunResult, Scenario};
+use lasthop_scenario::{CaseResult, Comparison, HostsKind, RunResult, Scenario, UsedKernel};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
@@ -53,7 +53,7 @@ impl Table {
 
 /// The page of one run.
 pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
-    let hosts = hosts_word(result.hosts_kind);
+    let hosts = hosts_options(result.hosts_kind, &result.used);
     let seed = result.seed;
     render(
         "run.html",
@@ -62,12 +62,12 @@ pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
             "duration_s": figures::number(result.duration_s),
             "warmup_s": figures::number(result.warmup_s),
             "seed": seed,
-            "made_by": cells::made_by(&result.build, result.hosts_kind, result.kernel_release.as_deref()),
+            "made_by": cells::made_by(&result.build, &result.used),
             "invalid_reasons": result.invalid_reasons,
             "tiles": cells::headline(result),
             "tables": tables(result),
             "figures": figures,
-            "command": format!("lasthop run scenario.toml --hosts {hosts} --seed {seed} --out DIR"),
+            "command": format!("lasthop run scenario.toml{hosts} --seed {seed} --out DIR"),
             "scenario": scenario(&result.scenario),
         }),
     )
@@ -76,7 +76,7 @@ pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
 /// The page of a comparison: first the figures that compare the cases, then each case.
 pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[Figure], folders: &[String]) -> String {
     let looks = style::cases(comparison);
-    let kernel = runs.first().and_then(|(_, run, _)| run.kernel_release.as_deref());
+    let used = runs.first().map(|(_, run, _)| run.used.clone()).unwrap_or_default();
     let mut tables: Vec<Table> =
         cells::case_tables(comparison).into_iter().map(|(heads, rows)| Table::new(heads, rows)).collect();
     for table in &mut tables {
@@ -92,7 +92,7 @@ pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[F
             "title": comparison.name(),
             "cases_in_all": comparison.cases.len(),
             "seeds": comparison.seeds,
-            "made_by": cells::made_by(&comparison.build, comparison.hosts_kind, kernel),
+            "made_by": cells::made_by(&comparison.build, &used),
             "invalid_reasons": invalid.collect::<Vec<_>>(),
             "tables": tables,
             "left_out": cells::left_out(comparison),
@@ -100,7 +100,7 @@ pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[F
             "differences": differences(comparison, &looks),
             "figures": figures,
             "cases": cases.collect::<Vec<_>>(),
-            "command": compare_command(comparison),
+            "command": compare_command(comparison, &used),
             "scenario": scenario(&comparison.scenario),
         }),
     )
@@ -145,8 +145,8 @@ fn settings(case: &CaseResult) -> Vec<String> {
     case.settings.iter().map(|set| format!("{}={}", set.key, set.value)).collect()
 }
 
-fn compare_command(comparison: &Comparison) -> String {
-    let mut command = format!("lasthop compare scenario.toml --hosts {}", hosts_word(comparison.hosts_kind));
+fn compare_command(comparison: &Comparison, used: &UsedKernel) -> String {
+    let mut command = format!("lasthop compare scenario.toml{}", hosts_options(comparison.hosts_kind, used));
     for varied in &comparison.varied {
         let _ = write!(command, " --vary {}", quoted(&format!("{}={}", varied.key, varied.values.join(","))));
     }
@@ -167,11 +167,11 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-const fn hosts_word(kind: lasthop_scenario::HostsKind) -> &'static str {
-    match kind {
-        lasthop_scenario::HostsKind::Simulated => "simulated",
-        lasthop_scenario::HostsKind::Kernel => "kernel",
-    }
+/// The options that give a command the same hosts.
+pub(crate) fn hosts_options(kind: HostsKind, used: &UsedKernel) -> String {
+    let hosts = if kind == HostsKind::Kernel { "kernel" } else { "simulated" };
+    let kernel = used.kernel.as_ref().map_or(String::new(), |name| format!(" --clock virtual --kernel {name}"));
+    format!(" --hosts {hosts}{kernel}")
 }
 
 /// A result's scenario, as a file that can run again.

@@ -88,14 +88,15 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
     // Single claims appear in full below.
     let (_, matrices) = arranged(&study.claims);
     let matrices = matrices.iter().filter(|matrix| matrix.claims.len() > 1).map(Matrix::in_page);
-    let hosts = if study.hosts_kind == HostsKind::Kernel { " --hosts kernel" } else { "" };
+    let is_kernel = study.hosts_kind == HostsKind::Kernel;
+    let hosts = if is_kernel { html::hosts_options(study.hosts_kind, &study.used) } else { String::new() };
     html::render(
         "study.html",
         &json!({
             "title": format!("{}: {}", study.name, study.title),
             "source": study.source,
             "runs": runs(study),
-            "made_by": cells::made_by(&study.build, study.hosts_kind, None),
+            "made_by": cells::made_by(&study.build, &study.used),
             "note": study.note.iter().flat_map(|note| note.split("\n\n")).collect::<Vec<_>>(),
             "invalid_reasons": study.invalid_reasons,
             "passed": study.passed,

@@ -45,7 +45,7 @@ pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{
     AccessResult, Build, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult, Distribution,
     FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
-    PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult,
+    PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult, UsedKernel,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOST_BLOCKS, MAX_HOSTS, Scenario, ineffective_keys};

@@ -74,18 +74,9 @@ pub struct RunResult {
     pub convergence: Vec<ConvergenceResult>,
     /// The agents' totals.
     pub policies: PoliciesResult,
-    /// `uname -r` of the machine; kernel hosts only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel_release: Option<String>,
-    /// The clock of kernel hosts; omitted with simulated hosts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Clock>,
-    /// The name of the kernel in an emulated machine; clock `virtual` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    /// What emulated that machine, and its version; clock `virtual` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub emulator: Option<String>,
+    /// The kernel that ran it.
+    #[serde(flatten)]
+    pub used: UsedKernel,
     /// Wall-clock time of the run.
     pub wall_s: f64,
     /// Events of the network model in the whole run; with simulated hosts, also the timers.
@@ -121,6 +112,23 @@ pub struct Build {
     pub commit: Option<String>,
     /// Whether the work tree had changes on top of the commit.
     pub dirty: bool,
+}
+
+/// The kernel under kernel hosts; nothing with simulated hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedKernel {
+    /// `uname -r` of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_release: Option<String>,
+    /// Its clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
+    /// The name of the kernel in an emulated machine; clock `virtual` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// What emulated that machine, and its version; clock `virtual` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<String>,
 }
 
 /// The two habitats.

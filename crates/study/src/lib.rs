@@ -46,7 +46,7 @@ mod verdict;
 pub use compare::{CaseError, compared, plan_cases};
 pub use expression::functions;
 pub use formula::{Formula, Function};
-pub use load::{Load, TooMuchMemory};
+pub use load::{Load, TooMuchMemory, fitting};
 pub use measure::{Measure, label_of, whole_result};
 pub use measured::MeasureResult;
 pub use plan::PlannedRun;

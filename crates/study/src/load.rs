@@ -17,12 +17,14 @@ pub struct Load<'a> {
     pub hosts: HostsKind,
     /// Whether all series are kept until the end.
     pub series: bool,
+    /// What each simultaneous run takes besides, in bytes: an emulated machine's memory.
+    pub beside: f64,
 }
 
 /// These runs would need more than half of the available memory.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "this would need about {} of memory for its samples, and lasthop takes at most half of the {} that are available: \
+    "this would need about {} of memory, and lasthop takes at most half of the {} that are available: \
      make sample_ms greater or duration_s smaller, take fewer hosts (count in [[hosts]])",
     shown(*needed),
     shown(*available)
@@ -51,12 +53,17 @@ impl Load<'_> {
         let estimates: Vec<MemoryEstimate> = self.scenarios.iter().map(of).collect();
         let mut running: Vec<f64> = estimates
             .iter()
-            .map(|estimate| if self.series { estimate.running } else { estimate.running + estimate.kept })
+            .map(|estimate| if self.series { estimate.running } else { estimate.running + estimate.kept } + self.beside)
             .collect();
         running.sort_by(|one, other| other.total_cmp(one));
         let kept = |estimate: &MemoryEstimate| if self.series { estimate.kept } else { 0.0 };
         running.iter().take(self.jobs).sum::<f64>() + estimates.iter().map(kept).sum::<f64>()
     }
+}
+
+/// How many of what takes this many bytes fit into the memory that lasthop takes at most; `None` if that is unknown.
+pub fn fitting(bytes_each: f64) -> Option<usize> {
+    Some((SHARE * available()? / bytes_each) as usize)
 }
 
 fn shown(bytes: f64) -> String {

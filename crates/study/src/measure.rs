@@ -24,7 +24,7 @@ use crate::search::Found;
 use lasthop_scenario::{
     AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction, FlowResult,
     HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION,
-    StateShares, StationResult, VideoResult,
+    StateShares, StationResult, UsedKernel, VideoResult,
 };
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};
@@ -297,10 +297,7 @@ pub fn whole_result() -> RunResult {
             equal_share: 1.0,
         }],
         policies: PoliciesResult { control_enabled_at_s: Some(1.0), hosts: vec![host], ..PoliciesResult::default() },
-        kernel_release: None,
-        clock: None,
-        kernel: None,
-        emulator: None,
+        used: UsedKernel::default(),
         wall_s: 1.0,
         events: 1,
         simulated_s_per_wall_s: 1.0,

@@ -8,7 +8,7 @@ use crate::search::Found;
 use crate::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
 use crate::verdict::{ClaimResult, judge_all};
 use crate::{Figure, Study};
-use lasthop_scenario::{Build, HostsKind, Interval, InvalidKind, RunResult, SCHEMA_VERSION};
+use lasthop_scenario::{Build, HostsKind, Interval, InvalidKind, RunResult, SCHEMA_VERSION, UsedKernel};
 use lasthop_scenario::{ResultFile, is_zero};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -37,6 +37,9 @@ pub struct StudyResult {
     /// The build of lasthop that wrote this.
     #[serde(flatten)]
     pub build: Build,
+    /// The kernel that ran it: of the first run on kernel hosts.
+    #[serde(flatten)]
+    pub used: UsedKernel,
     /// The number of drawn scenarios; omitted if nothing is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenarios: Option<usize>,
@@ -187,6 +190,7 @@ impl StudyResult {
             scenario: scenario.to_json(),
             hosts_kind,
             build,
+            used: runs.iter().map(|run| &run.used).find(|used| used.clock.is_some()).cloned().unwrap_or_default(),
             scenarios: study.scenarios(),
             seeds: of_point[0].iter().map(|run| run.seed).collect(),
             axes: study.space.dimensions.iter().map(axis).collect(),

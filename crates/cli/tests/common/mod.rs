@@ -52,21 +52,20 @@ pub fn result(output: &Output) -> RunResult {
     RunResult::from_json(&String::from_utf8_lossy(&output.stdout)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Does `once` until the machine does not disturb it, which `once` tells with the reasons why a run was not valid. `None`
-/// where it was disturbed each time: such a machine cannot run this test, which is skipped.
-pub fn undisturbed<T>(mut once: impl FnMut() -> Result<T, Vec<String>>) -> Option<T> {
+/// Does `once` until the machine does not disturb it, which `once` tells with the reasons why a run was not valid. It fails where it
+/// was disturbed each time: such a machine has shown nothing.
+pub fn undisturbed<T>(mut once: impl FnMut() -> Result<T, Vec<String>>) -> T {
     for _ in 0..ATTEMPTS {
         match once() {
-            Ok(done) => return Some(done),
+            Ok(done) => return done,
             Err(reasons) => say(&format!("tried again: {reasons:?}")),
         }
     }
-    skip(&format!("{ATTEMPTS} runs in a row were late: this machine is too busy for real time"));
-    None
+    panic!("{ATTEMPTS} runs in a row were late: this machine is too busy for real time");
 }
 
 /// The result of a valid run with --json on kernel hosts.
-pub fn valid_run(arguments: &[&str]) -> Option<RunResult> {
+pub fn valid_run(arguments: &[&str]) -> RunResult {
     undisturbed(|| {
         let output = on_kernel_hosts(arguments).output().expect("the command starts");
         let said = String::from_utf8_lossy(&output.stderr);

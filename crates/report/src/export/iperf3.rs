@@ -54,7 +54,7 @@ pub fn iperf3(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> R
     let mut start = json!({
         "connected": connected.collect::<Vec<_>>(),
         "version": format!("lasthop {}", result.build.version),
-        "system_info": result.kernel_release.clone().unwrap_or_else(|| "simulated hosts".to_owned()),
+        "system_info": result.used.kernel_release.clone().unwrap_or_else(|| "simulated hosts".to_owned()),
         "timestamp": { "time": "Thu, 01 Jan 1970 00:00:00 GMT", "timesecs": 0 },
         "connecting_to": { "host": "server", "port": SERVER_PORT },
         "cookie": format!("{}, seed {}", result.name(), result.seed),

@@ -5,7 +5,7 @@
 use lasthop_measure::{distribution, mean};
 use lasthop_scenario::{
     AccessResult, Build, Case, Clock, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec,
-    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, Vary, place_name,
+    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, UsedKernel, Vary, place_name,
 };
 
 const TEN_UPLOADS: &str = "\
@@ -245,10 +245,12 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
             hosts: vec![HostPolicyResult::default()],
             ..PoliciesResult::default()
         },
-        kernel_release: Some("6.12.0".into()),
-        clock: Some(Clock::Virtual),
-        kernel: Some("debian-6.12".into()),
-        emulator: Some("QEMU emulator version 7.2.22".into()),
+        used: UsedKernel {
+            kernel_release: Some("6.12.0".into()),
+            clock: Some(Clock::Virtual),
+            kernel: Some("debian-6.12".into()),
+            emulator: Some("QEMU emulator version 7.2.22".into()),
+        },
         wall_s: 40.3,
         events: 412_345,
         simulated_s_per_wall_s: 0.99,

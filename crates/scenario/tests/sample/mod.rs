@@ -7,7 +7,7 @@ use lasthop_network::{
 };
 use lasthop_scenario::{
     Build, Clock, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
-    PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
+    PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, UsedKernel, Vary,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -72,10 +72,12 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
             hosts: vec![HostPolicyResult { host: 1, policy: "none".into(), ..HostPolicyResult::default() }],
             ..PoliciesResult::default()
         },
-        kernel_release: Some("6.12.0".into()),
-        clock: Some(Clock::Virtual),
-        kernel: Some("debian-6.12".into()),
-        emulator: Some("QEMU emulator version 7.2.22".into()),
+        used: UsedKernel {
+            kernel_release: Some("6.12.0".into()),
+            clock: Some(Clock::Virtual),
+            kernel: Some("debian-6.12".into()),
+            emulator: Some("QEMU emulator version 7.2.22".into()),
+        },
         wall_s: 20.5,
         events: 1_000_000,
         simulated_s_per_wall_s: 0.975,

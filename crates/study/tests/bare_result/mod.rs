@@ -1,6 +1,6 @@
 //! A result for tests that give it numbers of their own.
 
-use lasthop_scenario::{AccessResult, Build, HostsKind, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario};
+use lasthop_scenario::{AccessResult, Build, HostsKind, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, UsedKernel};
 
 /// A run without connections, whose numbers are 0.
 pub(crate) fn bare_result(scenario: &Scenario) -> RunResult {
@@ -29,10 +29,7 @@ pub(crate) fn bare_result(scenario: &Scenario) -> RunResult {
         flows: Vec::new(),
         convergence: Vec::new(),
         policies: PoliciesResult::default(),
-        kernel_release: None,
-        clock: None,
-        kernel: None,
-        emulator: None,
+        used: UsedKernel::default(),
         wall_s: 0.0,
         events: 0,
         simulated_s_per_wall_s: 0.0,

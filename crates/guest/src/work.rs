@@ -1,0 +1,74 @@
+//! Folders of work, which no other process removes while they are in use, also where processes' numbers mean nothing: in another
+//! container that shares the cache.
+
+use crate::error::{At as _, Result};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A folder with a random name, locked as long as this lives; it goes with this.
+#[derive(Debug)]
+pub(crate) struct Work {
+    folder: TempDir,
+    _held: Flock<File>,
+}
+
+impl Work {
+    /// A new one in `parent`, its name beginning with `prefix`. Those of processes that have ended are removed.
+    pub(crate) fn new(parent: &Path, prefix: &str) -> Result<Self> {
+        remove_leftovers(parent, prefix);
+        loop {
+            let made = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
+            let folder = made.at("cannot make a folder in", parent)?;
+            // Until it is locked, it looks like a leftover to others.
+            let Some(held) = locked(folder.path(), FlockArg::LockExclusive) else { continue };
+            if folder.path().exists() {
+                return Ok(Self { folder, _held: held });
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// It has got another name, and stays.
+    pub(crate) fn moved(self) {
+        let _: PathBuf = self.folder.keep();
+    }
+}
+
+fn locked(folder: &Path, how: FlockArg) -> Option<Flock<File>> {
+    Flock::lock(File::open(folder).ok()?, how).ok()
+}
+
+/// Removes the folders of work that nobody holds.
+pub(crate) fn remove_leftovers(parent: &Path, prefix: &str) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.filter_map(std::result::Result::ok) {
+        let is_work = entry.file_name().to_string_lossy().starts_with(prefix);
+        if let (true, Some(_held)) = (is_work, locked(&entry.path(), FlockArg::LockExclusiveNonblock)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_in_use_stays_and_a_leftover_goes() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let mine = Work::new(parent.path(), "run-").expect("made");
+        let left = parent.path().join("run-1-left");
+        fs::create_dir(&left).expect("made");
+        fs::create_dir(parent.path().join("state")).expect("made");
+        let other = Work::new(parent.path(), "run-").expect("made");
+        assert!(mine.path().exists() && !left.exists() && parent.path().join("state").exists());
+        drop(other);
+        drop(mine);
+        assert_eq!(fs::read_dir(parent.path()).expect("readable").count(), 1);
+    }
+}
