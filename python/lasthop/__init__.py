@@ -13,6 +13,7 @@ Everything here gives the numbers that the command `lasthop` gives, from the sam
 from lasthop._errors import (
     ArgumentError,
     ColumnError,
+    KernelError,
     LasthopError,
     MissingFileError,
     PolicyError,
@@ -31,6 +32,7 @@ from lasthop._scenario import Scenario
 for _public in (
     ArgumentError,
     ColumnError,
+    KernelError,
     Comparison,
     LasthopError,
     MissingFileError,
@@ -51,6 +53,7 @@ __all__ = [
     "ArgumentError",
     "ColumnError",
     "Comparison",
+    "KernelError",
     "LasthopError",
     "MissingFileError",
     "Policy",

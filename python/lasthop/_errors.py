@@ -97,6 +97,10 @@ class PolicyError(LasthopError, RuntimeError):
         return str(self.args[0])
 
 
+class KernelError(LasthopError, RuntimeError):
+    """Kernel hosts cannot run here: no command, no emulator, no such kernel. The message is the command's."""
+
+
 class ResultError(LasthopError, ValueError):
     """A folder of results cannot be used: no result, damaged, or written by another version of the format."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from lasthop import _arguments, _lasthop
+from lasthop import _arguments, _kernel, _lasthop
 from lasthop._arguments import refused
 from lasthop._errors import ArgumentError, MissingFileError
 from lasthop._policy import Asked, MakePolicy, named
@@ -30,8 +30,11 @@ def simulate(
     policy: MakePolicy | None = None,
     store: Store = False,
     progress: bool | None = None,
+    hosts: Literal["simulated", "kernel"] = "simulated",
+    clock: Literal["virtual"] | None = None,
+    kernel: str | None = None,
 ) -> Result:
-    """Runs a scenario once with simulated hosts, as `lasthop run` does.
+    """Runs a scenario once, as `lasthop run` does.
 
     Args:
         scenario: A TOML file, its keys as a dict, or a `Scenario`.
@@ -42,6 +45,10 @@ def simulate(
             all hosts if none has that. It is called with `hello` once for each host and run, and gives a `Policy`.
         store: A folder in which to store the run, and to look for it first; `None` is that of `compare`.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
+        hosts: "kernel" has Linux's own TCP, in an emulated machine (docs/guide/virtual-time.md). It needs the command `lasthop`
+            in the PATH, or its path in LASTHOP, and keeps the series.
+        clock: "virtual" for kernel hosts. In real time, as root, they are for the command.
+        kernel: Their kernel, of those that `lasthop kernels list` shows; by default debian-6.12.
 
     Returns:
         The result: keys of `result.json` as attributes, and the tables `flows`, `hosts`, `runs`, `series`, `queues`.
@@ -52,6 +59,7 @@ def simulate(
         OSError: The file cannot be read; `MissingFileError` if there is none.
         MemoryError: The run would need more than half of the free memory.
         PolicyError: The policy of a host raised an exception, or gave no decision; with host and tick.
+        KernelError: Kernel hosts cannot run here: no command, no emulator, no such kernel.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
 
     >>> r = simulate({"duration_s": 5, "warmup_s": 1, "hosts": [{"count": 10}]}, seed=3)
@@ -62,8 +70,13 @@ def simulate(
     """
     seed, store, asked = _arguments.seed(seed), _arguments.store(store), _asked(policy)
     series, progress = _arguments.flag("series", series), _arguments.optional_flag("progress", progress)
+    in_guest = _in_guest(hosts, clock, kernel)
+    if in_guest and (asked or store is not False):
+        raise ArgumentError('hosts="kernel"; accepted with it: neither policy nor store')
     core = core_of(scenario, _with_name(set, policy))
     with bar(progress, core.duration_s, "s", 1e6) as update:
+        if in_guest:
+            return Result(_kernel.run(core, seed, kernel, update))
         return Result(_lasthop.simulate(core, seed, series, asked, store, update))
 
 
@@ -187,6 +200,19 @@ def read(folder: str | os.PathLike[str]) -> Result | Comparison | Study:
     if (path / "comparison.json").exists():
         return Comparison(_lasthop.read_comparison(path))
     return Result(_lasthop.read_run(path))
+
+
+def _in_guest(hosts: str, clock: str | None, kernel: str | None) -> bool:
+    """Whether an emulated machine runs it."""
+    if hosts not in ("simulated", "kernel"):
+        raise refused("hosts", hosts, '"simulated" or "kernel"')
+    if hosts == "kernel" and clock != "virtual":
+        raise refused("clock", clock, '"virtual" with kernel hosts: in real time, as root, they are for the command')
+    if hosts == "simulated" and (clock is not None or kernel is not None):
+        raise ArgumentError('hosts="simulated"; accepted with clock or kernel: "kernel"')
+    if kernel is not None:
+        _arguments.text("kernel", kernel)
+    return hosts == "kernel"
 
 
 def _asked(policy: MakePolicy | None) -> Asked | None:

@@ -366,7 +366,8 @@ pub(crate) fn stopped() -> PyErr {
 }
 
 pub(crate) fn check_memory(scenarios: &[&Scenario], jobs: NonZero<usize>, series: bool) -> PyResult<()> {
-    let load = Load { scenarios: scenarios.to_vec(), jobs: jobs.get(), hosts: HostsKind::Simulated, series, beside: 0.0 };
+    let load =
+        Load { scenarios: scenarios.to_vec(), jobs: jobs.get(), hosts: HostsKind::Simulated, series, beside: 0.0 };
     load.check().map_err(|error| errors::memory(&error, series))
 }
 

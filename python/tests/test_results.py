@@ -43,7 +43,7 @@ def test_what_is_documented_is_what_there_is(once: lasthop.Result, short: dict[s
 
 def test_the_public_names_are_these() -> None:
     assert set(lasthop.__all__) == {
-        "ArgumentError", "ColumnError", "Comparison", "LasthopError", "MissingFileError", "Policy", "PolicyError", "Record", "Result", "ResultError", "Scenario", "ScenarioError",
+        "ArgumentError", "ColumnError", "Comparison", "KernelError", "LasthopError", "MissingFileError", "Policy", "PolicyError", "Record", "Result", "ResultError", "Scenario", "ScenarioError",
         "ScenarioWarning", "Study", "Table", "__version__", "compare", "read", "simulate", "studies", "study",
     }  # fmt: skip
     assert all(inspect.getdoc(getattr(lasthop, name)) for name in lasthop.__all__)

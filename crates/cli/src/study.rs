@@ -391,7 +391,8 @@ fn tell_plan(
             true => format!("{:.0} s", (minutes_left * 60.0).ceil()),
             false => format!("{minutes_left:.1} min"),
         };
-        let memory = guests_memory_mib.map_or(String::new(), |mib| format!("; their guests take {mib} MiB of memory at most"));
+        let memory =
+            guests_memory_mib.map_or(String::new(), |mib| format!("; their guests take {mib} MiB of memory at most"));
         say(&format!(
             "{}: {about}{} runs, {} of them stored; {about}{} to do in some {left} on {jobs} cores, \
              by {timed_by}{memory}",

@@ -401,7 +401,9 @@ fn state_on(disk: &Path) -> Result<Vec<u8>> {
     let wrong = |problem: String| Error::Kept { path: disk.to_owned(), problem };
     let size = saved_bytes(&bytes).ok_or_else(|| wrong("the emulator has saved no state on it".to_owned()))?;
     if size > CLUSTER {
-        return Err(wrong(format!("the machine's state has {size} bytes, and {CLUSTER} are the most that can be kept")));
+        return Err(wrong(format!(
+            "the machine's state has {size} bytes, and {CLUSTER} are the most that can be kept"
+        )));
     }
     let state = bytes.chunks(CLUSTER).find(|cluster| cluster.starts_with(BEGINNING));
     state.map(<[u8]>::to_vec).ok_or_else(|| wrong("the state on it has no beginning".to_owned()))

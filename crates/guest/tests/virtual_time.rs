@@ -73,6 +73,12 @@ fn result(more: &[&str]) -> (Value, String) {
     (result, text)
 }
 
+/// The result of a run without further arguments, which is the same each time.
+fn plain() -> &'static (Value, String) {
+    static PLAIN: OnceLock<(Value, String)> = OnceLock::new();
+    PLAIN.get_or_init(|| result(&[]))
+}
+
 /// Processes that compute as long as this lives.
 struct Busy(Vec<Child>);
 
@@ -98,13 +104,13 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
     if !can_run() {
         return;
     }
-    let (quiet, first) = result(&[]);
+    let (quiet, first) = plain();
     let (second, other) = {
         let _busy = Busy::machine();
         (result(&[]).1, result(&["--seed", "2"]).1)
     };
-    assert!(first == second, "{first}\n{second}");
-    assert!(first != other);
+    assert!(*first == second, "{first}\n{second}");
+    assert!(*first != other);
     assert_eq!(
         (&quiet["valid"], &quiet["clock"], &quiet["kernel"]),
         (&true.into(), &"virtual".into(), &"debian-6.12".into())
@@ -115,8 +121,48 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
     let simulated = run(&["run", "one-station", "--json", "--set", "duration_s=4", "--set", "warmup_s=1"]);
     let simulated: Value = serde_json::from_slice(&simulated.stdout).expect("one JSON document");
     let goodput = |result: &Value| result["aggregate_goodput_mbps"].as_f64().expect("a number");
-    let ratio = goodput(&quiet) / goodput(&simulated);
-    assert!((0.95..1.05).contains(&ratio), "{} and {} Mb/s", goodput(&quiet), goodput(&simulated));
+    let ratio = goodput(quiet) / goodput(&simulated);
+    assert!((0.95..1.05).contains(&ratio), "{} and {} Mb/s", goodput(quiet), goodput(&simulated));
+}
+
+#[test]
+fn a_kernel_of_ones_own_runs_and_the_same_kernel_by_another_name_gives_the_same_bytes() {
+    if !can_run() {
+        return;
+    }
+    // A folder with a kernel and its modules, as `make bzImage modules` leaves one.
+    let tree = cache().join("lasthop/kernels/debian-6.12").display().to_string();
+    let built = run(&["kernels", "build", &tree, "--name", "mine"]);
+    assert!(built.status.success(), "{}", said(&built));
+    assert!(String::from_utf8_lossy(&built.stdout).starts_with("mine: 6.12."), "{built:?}");
+    let (mine, text) = result(&["--kernel", "mine"]);
+    assert_eq!(mine["kernel"], "mine");
+    assert!(text.replace("\"mine\"", "\"debian-6.12\"") == plain().1, "{text}\n{}", plain().1);
+}
+
+#[test]
+fn a_study_sets_guests_beside_simulated_hosts_and_its_plan_counts_their_memory() {
+    if !can_run() {
+        return;
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("beside");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("study.toml").display().to_string();
+    let text = "title = \"Beside\"\nsource = \"a test\"\nhosts = \"kernel\"\nseeds = 1\n[scenario]\nduration_s = 4\nwarmup_s = 1\n\
+                [[scenario.hosts]]\n[[cases]]\nlabel = \"simulated\"\nhosts = \"simulated\"\n[[cases]]\nlabel = \"kernel\"\n\
+                [[figures]]\ntitle = \"Goodput\"\nx = \"case\"\ny = \"aggregate_goodput_mbps\"\n";
+    std::fs::write(&file, text).expect("written");
+    let plan = run(&["study", &file, "--clock", "virtual", "--jobs", "1", "--plan", "--json"]);
+    let plan: Value = serde_json::from_slice(&plan.stdout).expect("one JSON document");
+    assert_eq!((&plan["runs"], &plan["guests_memory_mib"]), (&2.into(), &1024.into()));
+    let study = run(&["study", &file, "--clock", "virtual", "--json"]);
+    assert!(study.status.success(), "{}", said(&study));
+    let study: Value = serde_json::from_slice(&study.stdout).expect("one JSON document");
+    assert_eq!((&study["clock"], &study["kernel"]), (&"virtual".into(), &"debian-6.12".into()));
+    let goodput = |point: usize| study["points"][point]["measures"][0]["mean"].as_f64().expect("a number");
+    assert!((goodput(1) / goodput(0) - 1.0).abs() < 0.1, "{} and {} Mb/s", goodput(0), goodput(1));
+    let many = run(&["study", &file, "--clock", "virtual", "--jobs", "60000", "--seeds", "1000"]);
+    assert!(said(&many).contains("a smaller --jobs"), "{}", said(&many));
 }
 
 /// The emulator that a process has started.
@@ -160,16 +206,15 @@ fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
     wait_until("the emulator has ended", || !emulator.exists());
 
     let mut killed = start();
-    let (process, emulator) = (killed.id(), wait_for_emulator(&killed));
+    let emulator = wait_for_emulator(&killed);
+    let folder = std::fs::read_link(emulator.join("cwd")).expect("it is ours");
     killed.kill().expect("it runs");
     killed.wait().expect("it ends");
     wait_until("the kernel has ended the emulator", || !emulator.exists());
     // Its folder goes with the next run.
+    assert!(folder.exists());
     result(&[]);
-    let machines = std::fs::read_dir(cache().join("lasthop/machines")).expect("it is there").filter_map(Result::ok);
-    let prefix = format!("run-{process}-");
-    let left = machines.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    assert_eq!(left.count(), 0);
+    assert!(!folder.exists(), "{} is left", folder.display());
 }
 
 #[test]

@@ -5,7 +5,8 @@
 use lasthop_measure::{distribution, mean};
 use lasthop_scenario::{
     AccessResult, Build, Case, Clock, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec,
-    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, UsedKernel, Vary, place_name,
+    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, UsedKernel, Vary,
+    place_name,
 };
 
 const TEN_UPLOADS: &str = "\

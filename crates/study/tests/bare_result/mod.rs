@@ -1,6 +1,8 @@
 //! A result for tests that give it numbers of their own.
 
-use lasthop_scenario::{AccessResult, Build, HostsKind, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, UsedKernel};
+use lasthop_scenario::{
+    AccessResult, Build, HostsKind, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, UsedKernel,
+};
 
 /// A run without connections, whose numbers are 0.
 pub(crate) fn bare_result(scenario: &Scenario) -> RunResult {
