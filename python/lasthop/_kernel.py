@@ -24,7 +24,9 @@ def run(core: CoreScenario, seed: int | None, kernel: str | None, update: Update
     name = os.environ.get("LASTHOP", "lasthop")
     program = shutil.which(name)
     if program is None:
-        raise KernelError(f"there is no command {name} here, which boots the emulated machine; LASTHOP may have its path")
+        raise KernelError(
+            f"there is no command {name} here, which boots the emulated machine; LASTHOP may have its path"
+        )
     with tempfile.TemporaryDirectory() as folder:
         scenario, out = Path(folder, "scenario.toml"), Path(folder, "out")
         scenario.write_text(core.to_toml(), encoding="utf-8")

@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import lasthop
 import pytest
+
+import lasthop
 
 ONE: dict[str, Any] = {"duration_s": 3, "warmup_s": 1, "hosts": [{}]}
 
@@ -17,7 +18,7 @@ ONE: dict[str, Any] = {"duration_s": 3, "warmup_s": 1, "hosts": [{}]}
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"hosts": "real"}, "hosts='real'; accepted: \"simulated\" or \"kernel\""),
+        ({"hosts": "real"}, 'hosts=\'real\'; accepted: "simulated" or "kernel"'),
         ({"hosts": "kernel"}, 'clock=None; accepted: "virtual"'),
         ({"hosts": "kernel", "clock": "real"}, "clock='real'; accepted: \"virtual\""),
         ({"clock": "virtual"}, 'accepted with clock or kernel: "kernel"'),

@@ -3,7 +3,7 @@
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use lasthop_guest::{Job, Kernels, MEMORY_MIB, Machine};
+use lasthop_guest::{Heard, Job, Kernels, MEMORY_MIB, Machine};
 use lasthop_lab::TrafficSource;
 use lasthop_laws::LawName;
 use lasthop_scenario::{HostsKind, RunResult, Scenario, Series};
@@ -141,17 +141,58 @@ impl Emulated {
         progress: &dyn Fn(Span),
         kept: AlsoKept<'_>,
     ) -> Result<Option<(RunResult, Series)>> {
-        let started = Instant::now();
-        let mut words = vec!["run".to_owned(), SCENARIO.into(), "--hosts=kernel".into(), format!("--out=/out/{RUN}")];
-        if let Some((_, bytes)) = kept.pcap {
-            words.extend([format!("--pcap=/out/{PCAP}"), format!("--snaplen={bytes}")]);
-        }
+        let mut words = vec!["run".to_owned(), SCENARIO.to_owned(), "--hosts=kernel".to_owned()];
         if kept.records.is_some() {
             words.push(format!("--records=/out/{RECORDS}"));
         }
+        let done = self.job((words, Vec::new()), None, scenario, stop, progress, &|_| {}, kept)?;
+        Ok(done.map(|(result, series, _)| (result, series)))
+    }
+
+    /// Runs a command on a host beside the scenario's flows, with this machine's files. `wrote` gets what it writes. Returns its exit code
+    /// too.
+    pub(crate) fn exec(
+        &self,
+        scenario: &Scenario,
+        words: (Vec<String>, Vec<String>),
+        stop: &AtomicBool,
+        progress: &dyn Fn(Span),
+        wrote: &dyn Fn(Heard<'_>),
+        kept: AlsoKept<'_>,
+    ) -> Result<Option<(RunResult, Series, i32)>> {
+        // The streams of the command are serial ports.
+        const STREAMS: [&str; 3] = ["sh", "-c", r#"exec "$0" "$@" >/dev/ttyS1 2>/dev/ttyS2"#];
+        let (options, command) = words;
+        let before = ["exec", SCENARIO].map(str::to_owned).into_iter().chain(options).collect();
+        let command = ["--"].iter().chain(&STREAMS).map(|word| (*word).to_owned()).chain(command).collect();
+        let path = std::env::var("PATH").unwrap_or_default();
+        self.job((before, command), Some(path), scenario, stop, progress, wrote, kept)
+    }
+
+    /// Does a job in the guest: a command of lasthop with the words before `--out` and those after it.
+    #[expect(clippy::too_many_arguments, reason = "what run and exec differ in")]
+    fn job(
+        &self,
+        (before, after): (Vec<String>, Vec<String>),
+        path: Option<String>,
+        scenario: &Scenario,
+        stop: &AtomicBool,
+        progress: &dyn Fn(Span),
+        wrote: &dyn Fn(Heard<'_>),
+        kept: AlsoKept<'_>,
+    ) -> Result<Option<(RunResult, Series, i32)>> {
+        let started = Instant::now();
+        let mut words = before;
+        words.push(format!("--out=/out/{RUN}"));
+        if let Some((_, bytes)) = kept.pcap {
+            words.extend([format!("--pcap=/out/{PCAP}"), format!("--snaplen={bytes}")]);
+        }
+        words.extend(after);
+        let runs_programs = path.is_some();
         let files = vec![(SCENARIO.to_owned(), scenario.to_toml())];
-        let job = Job { arguments: words, files, seed: scenario.seed };
-        let mut on_line = |line: &str| {
+        let job = Job { arguments: words, files, seed: scenario.seed, path };
+        let mut hear = |heard: Heard<'_>| {
+            let Heard::Line(line) = heard else { return wrote(heard) };
             let percent = line.strip_suffix(" %").and_then(|line| line.rsplit_once(": "));
             if let Some(percent) = percent.and_then(|(_, percent)| percent.parse::<u64>().ok()) {
                 progress(Span::from_micros(scenario.duration.as_micros() * percent / 100));
@@ -159,10 +200,10 @@ impl Emulated {
                 tell(format_args!("{line}"));
             }
         };
-        let Some(output) = self.machine.run(&job, stop, &mut on_line)? else { return Ok(None) };
+        let Some(output) = self.machine.run(&job, stop, &mut hear)? else { return Ok(None) };
         let folder = output.folder();
-        // 1: it ran, and is not valid.
-        if !matches!(output.code, 0 | 1) || !folder.join(RUN).exists() {
+        // 1: it ran, and is not valid. Of exec it is the command's.
+        if !(runs_programs || matches!(output.code, 0 | 1)) || !folder.join(RUN).exists() {
             let said = output.said.lines().filter_map(|line| line.strip_prefix("lasthop: ")).next_back();
             let said = said.map_or_else(|| output.said.trim().to_owned(), str::to_owned);
             bail!("in the emulated machine ({}): {said}", self.machine.kernel().name);
@@ -175,7 +216,7 @@ impl Emulated {
         if let (Err(error), Some(lost)) = (kept.copy(&folder), kept.lost) {
             lost.set(Some(error));
         }
-        Ok(Some((result, series)))
+        Ok(Some((result, series, output.code)))
     }
 }
 

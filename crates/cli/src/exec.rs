@@ -1,6 +1,7 @@
 //! `lasthop exec`: any program on a host of a scenario, beside its flows.
 
 use crate::built_in::Found;
+use crate::clock::{AlsoKept, ClockArguments};
 use crate::live::{live_run, on_sample};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
@@ -8,19 +9,22 @@ use crate::runs::{
     CaptureArguments, FigureArguments, claim, keep, tell_ineffective, tell_of_changes, tell_of_short_warmups,
     tell_why_not_valid,
 };
-use crate::{Interrupted, build, say, tell};
+use crate::{Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lasthop_capture::Capture;
+use lasthop_guest::Heard;
 use lasthop_lab::{Guest, TrafficSource, User};
 use lasthop_measure::OnSample;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, Scenario, nearest_names};
+use lasthop_units::Span;
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, getgrouplist};
 use signal_hook::flag;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
+use std::cell::Cell;
 use std::env;
 use std::ffi::{CString, OsString};
 use std::os::fd::RawFd;
@@ -39,6 +43,8 @@ pub(crate) struct ExecArguments {
     /// The host on which the command runs: its name, such as laptop-2, or its number from 0
     #[arg(long, value_name = "N|NAME", default_value = "0")]
     host: String,
+    #[command(flatten)]
+    clock: ClockArguments,
     /// A command line that runs at the server, before the command begins and until it has ended
     #[arg(long, value_name = "CMD")]
     server: Option<String>,
@@ -92,6 +98,10 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let scenario = found.load(&overrides)?;
     let names = scenario.host_names();
     let host = host(&arguments.host, &names)?;
+    arguments.clock.check(HostsKind::Kernel)?;
+    if arguments.clock.is_virtual() {
+        return in_guest(arguments, &scenario, host);
+    }
     lasthop_lab::check(&scenario, TrafficSource::Own)?;
     tell_of_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
@@ -145,6 +155,64 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         tell(format_args!("note: the server ended before the command ({status})"));
     }
     Ok(ExitCode::from(u8::try_from(outcome.ended.code).unwrap_or(u8::MAX)))
+}
+
+/// In an emulated machine, which has this one's files.
+fn in_guest(arguments: &ExecArguments, scenario: &Scenario, host: u16) -> Result<ExitCode> {
+    ClockArguments::check_scenario(scenario, TrafficSource::Own)?;
+    let refused = [(arguments.internet, "--internet"), (arguments.netns.is_some(), "--netns")];
+    if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
+        bail!("{option}: an emulated machine has no network but the scenario's; --clock real has this machine's");
+    }
+    let text = |word: &OsString| word.to_str().map(str::to_owned).context("a word of the command is not UTF-8");
+    let command = arguments.command.iter().map(text).collect::<Result<Vec<_>>>()?;
+    if command.is_empty() {
+        bail!("an emulated machine has no terminal for a shell: give a command after --");
+    }
+    let mut options = vec![format!("--host={host}")];
+    options.extend(arguments.server.iter().map(|server| format!("--server={server}")));
+    tell_of_changes(scenario);
+    tell_ineffective(&lasthop_scenario::ineffective_keys([scenario]));
+    tell_of_short_warmups([scenario]);
+    let formats = arguments.figures.formats();
+    let out = claim(arguments.out.as_deref(), Kind::Run, || lasthop_report::run_files(&formats))?;
+    let stop = stop_on_signals()?;
+    let capture = arguments.capture.begin_file()?;
+    let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
+    let emulated = arguments.clock.machine(&stop)?.context("--clock virtual has a machine")?;
+    let progress = Progress::of_run(&scenario.name, scenario.warmup, "of virtual time");
+    // A closed pipe is no error of the run.
+    let wrote = |heard: Heard<'_>| {
+        progress.finish();
+        let _ = match heard {
+            Heard::Output(bytes) if !arguments.json => write_all(&mut std::io::stdout(), bytes),
+            Heard::Output(bytes) | Heard::Errors(bytes) => write_all(&mut std::io::stderr(), bytes),
+            Heard::Line(_) => Ok(()),
+        };
+    };
+    let lost = Cell::new(None);
+    let pcap = capture.as_ref().map(|whole| (whole.file(), arguments.capture.snaplen));
+    let kept = AlsoKept { pcap, records: None, lost: Some(&lost) };
+    let at = |at: Span| progress.at(at.min(scenario.warmup));
+    let outcome = emulated.exec(scenario, (options, command), &stop, &at, &wrote, kept)?;
+    progress.finish();
+    let (result, series, code) = outcome.ok_or_else(nothing)?;
+    let captured = capture.map_or(Ok(()), |file| file.put_in_place().context("cannot write the capture"));
+    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series, &formats));
+    if arguments.json {
+        say(&result.to_json())?;
+    } else {
+        tell(format_args!("{}", lasthop_report::tables::run(&result)));
+    }
+    kept?;
+    captured?;
+    tell_why_not_valid([&result]);
+    lost.take().map_or(Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))), Err)
+}
+
+fn write_all(to: &mut dyn std::io::Write, bytes: &[u8]) -> std::io::Result<()> {
+    to.write_all(bytes)?;
+    to.flush()
 }
 
 fn executed(

@@ -77,7 +77,11 @@ enum Command {
     ExecInside(exec::InsideArguments),
     /// The first process of an emulated machine
     #[command(name = lasthop_guest::INIT, hide = true)]
-    GuestInit,
+    GuestInit {
+        /// Of a job in it
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// Run a study: a figure of a paper, and which of its claims hold
     Study(study::StudyArguments),
     /// List, fetch and keep the kernels of `--clock virtual`
@@ -137,7 +141,7 @@ fn main() -> ExitCode {
         Command::ExecInside(arguments) => exec::inside(&arguments),
         Command::Study(arguments) => study::study(&arguments),
         Command::Kernels(arguments) => kernels::run(&arguments),
-        Command::GuestInit => lasthop_guest::init(),
+        Command::GuestInit { .. } => lasthop_guest::init(),
         Command::Export(arguments) => export::run(&arguments),
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),

@@ -106,7 +106,7 @@ pub(crate) struct CaptureArguments {
     pub(crate) pcap: Option<PathBuf>,
     /// The most bytes of a packet that --pcap keeps
     #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    snaplen: u32,
+    pub(crate) snaplen: u32,
 }
 
 /// By which `--pcap` knows a capture of its own.
@@ -131,7 +131,7 @@ impl CaptureArguments {
     }
 
     /// Begins the file alone, for an emulated machine's capture.
-    fn begin_file(&self) -> Result<Option<Whole>> {
+    pub(crate) fn begin_file(&self) -> Result<Option<Whole>> {
         let begin = |path: &PathBuf| {
             let cannot = || format!("cannot write the capture {}", path.display());
             Whole::begin(path, Some(&CAPTURE)).with_context(cannot)

@@ -1,15 +1,20 @@
 //! The guest's first process: it makes the machine ready, has its state saved, does one job, and turns it off.
 
+use crate::INIT;
 use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, PROGRAM};
 use crate::machine::{CODE_FILE, Job, OUT, SHARE};
+use crate::machine_files::make_root;
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::reboot::{RebootMode, reboot};
-use std::ffi::CString;
+use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+use nix::unistd::{chdir, chroot};
+use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -18,6 +23,11 @@ use std::time::Duration;
 /// The emulator's panic port, and the value at which it stops the machine (docs/specs/pvpanic.rst).
 const PANIC_PORT: u64 = 0x505;
 const PANICKED: u8 = 1;
+/// The root of a job that finds this machine's files, and the folder in it that is its own.
+const ROOT: &str = "/with-machine";
+const SCRATCH: &str = "/scratch";
+/// The serial ports that this machine writes into files.
+const PORTS: [&str; 2] = ["/dev/ttyS1", "/dev/ttyS2"];
 /// The firmware's file of the job (docs/specs/fw_cfg.rst).
 const JOB: &str = "/sys/firmware/qemu_fw_cfg/by_name/opt/lasthop/job/raw";
 /// Turns of an empty loop between two stops: some 2^30 instructions. See `Machine::boot`.
@@ -28,6 +38,12 @@ const RESEEDED_WITHIN: Duration = Duration::from_secs(61);
 
 /// The guest's first process. It ends with the machine.
 pub fn init() -> ! {
+    if std::process::id() != 1 {
+        // In a job: the arguments behind the first are its own.
+        let error = in_root(std::env::args_os().skip(2));
+        eprintln!("guest: {error}");
+        std::process::exit(2);
+    }
     if let Err(error) = live() {
         eprintln!("guest: {error}");
     }
@@ -59,9 +75,22 @@ fn live() -> io::Result<()> {
         fs::write(path, text).map_err(|error| named(path, error))?;
     }
     let mut command = Command::new(PROGRAM);
+    let (mut home, mut path) = ("/", "/");
+    if let Some(of_machine) = &job.path {
+        let ports = File::options().write(true).open("/dev/port")?;
+        make_root(ports, ROOT, SCRATCH).map_err(|error| named("cannot bring this machine's files", error))?;
+        for file in job.files.iter().map(|(path, _)| path.as_str()).chain([PROGRAM]) {
+            fs::copy(file, format!("{ROOT}{file}")).map_err(|error| named(file, error))?;
+        }
+        for port in PORTS {
+            raw(port).map_err(|error| named(port, error))?;
+        }
+        command.arg(INIT);
+        (home, path) = (SCRATCH, of_machine);
+    }
     // A pipe, so that it writes lines, as for no terminal.
     command.args(&job.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.env("HOME", "/").env("PATH", "/").spawn()?;
+    let mut child = command.env("HOME", home).env("PATH", path).spawn()?;
     io::copy(child.stderr.as_mut().expect("a pipe"), &mut io::stderr())?;
     let status = child.wait()?;
     load(OF_LEAVING)?;
@@ -72,6 +101,23 @@ fn live() -> io::Result<()> {
     // The last file: with it, all are there.
     fs::write(Path::new(to).join(CODE_FILE), status.code().unwrap_or(-1).to_string())?;
     Ok(umount(to)?)
+}
+
+/// Becomes this program in the root that has this machine's files. Returns only with an error.
+fn in_root(arguments: impl Iterator<Item = OsString>) -> io::Error {
+    let there = chroot(ROOT).and_then(|()| chdir(SCRATCH));
+    match there {
+        Ok(()) => Command::new(PROGRAM).args(arguments).exec(),
+        Err(error) => error.into(),
+    }
+}
+
+/// Bytes pass a serial port as they are.
+fn raw(port: &str) -> io::Result<()> {
+    let port = File::options().read(true).write(true).open(port)?;
+    let mut settings = tcgetattr(&port)?;
+    cfmakeraw(&mut settings);
+    Ok(tcsetattr(&port, SetArg::TCSANOW, &settings)?)
 }
 
 /// Stops to have the state saved. Runs on with a job, or again without one: see `Machine::boot`.

@@ -23,7 +23,8 @@ const DEBIAN: [(&str, &str); 3] = [("debian-6.1", "bookworm"), ("debian-6.12", "
 /// The names of the kernels that [`Kernels::fetch`] brings.
 pub const NAMES: [&str; 3] = [DEBIAN[0].0, DEBIAN[1].0, DEBIAN[2].0];
 
-/// Modules that are loaded before a job: the laboratory's devices, and every congestion control.
+/// Modules that are loaded before a job: the laboratory's devices, the file systems of a job that finds this machine's files, and every
+/// congestion control.
 const OF_JOBS: &[&str] = &[
     "tun",
     "veth",
@@ -36,6 +37,8 @@ const OF_JOBS: &[&str] = &[
     "cls_u32",
     "act_mirred",
     "ifb",
+    "fuse",
+    "overlay",
     "tcp_bbr",
     "tcp_bic",
     "tcp_cdg",

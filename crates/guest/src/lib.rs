@@ -16,24 +16,28 @@
 //! 2. The guest stops itself by the emulator's panic port, an instruction, to have its state saved.
 //! 3. The job comes by the firmware's configuration device, which answers an instruction.
 //! 4. Files leave by a shared folder (9p), whose answers come at any time: so it is mounted when the job has ended.
+//! 5. A job that needs this machine's files asks through a window of the guest's memory, and waits for the answer within an instruction.
 //!
 //! What changes the bytes: scenario, seed, kernel, this program with its libraries, and QEMU's version.
 //!
 //! *What it leaves out*: processors but x86-64; more than one in a guest; caches and their misses.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod error;
 mod image;
 mod inside;
 mod kernels;
 mod machine;
+mod machine_files;
 mod monitor;
+mod window;
 mod work;
 
 pub use error::{Error, Result};
 pub use inside::init;
 pub use kernels::{Kernel, Kernels, NAMES};
-pub use machine::{EMULATOR, Job, MEMORY_MIB, Machine, Output};
+pub use machine::{EMULATOR, Heard, Job, MEMORY_MIB, Machine, Output};
 
 /// The argument by which the kernel starts this program as the guest's first process: its command calls [`init`].
 pub const INIT: &str = "guest-init";

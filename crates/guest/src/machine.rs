@@ -6,17 +6,19 @@
 //!   run-.../                          of a run under way, locked: console, words of the emulator, out/
 //! ```
 
+use crate::answers::answer_all;
 use crate::error::{At as _, Error, Result};
 use crate::image::archive;
 use crate::kernels::{Kernel, cache, digest, run};
 use crate::monitor::{Monitor, Next};
+use crate::window::{BELL, PIPES, RESERVED};
 use crate::work::Work;
 use crate::{INIT, image};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +34,8 @@ pub const MEMORY_MIB: u32 = 1024;
 const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 /// Quiet, and nothing that a guest's boot would wait for or draw.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1 quiet no_timer_check mitigations=off cryptomgr.notests nokaslr";
+/// What the programs of a job write: the files beside the console.
+pub(crate) const PROGRAMS_SAY: [&str; 2] = ["output", "errors"];
 /// A boot that takes longer has failed.
 const BOOT_LIMIT: Duration = Duration::from_secs(600);
 /// How often the console is looked at, and whether the run is to stop.
@@ -55,6 +59,20 @@ pub struct Job {
     pub files: Vec<(String, String)>,
     /// Seeds the guest's random numbers.
     pub seed: u64,
+    /// Whether it finds this machine's files, read only, instead of nothing but this program: it then runs in a scratch folder that is
+    /// also its HOME, with this PATH.
+    pub path: Option<String>,
+}
+
+/// What is heard of a guest while it runs.
+#[derive(Debug)]
+pub enum Heard<'a> {
+    /// A line of its console: what this program in it says.
+    Line(&'a str),
+    /// Standard output of the programs that it starts.
+    Output(&'a [u8]),
+    /// Their standard error.
+    Errors(&'a [u8]),
 }
 
 /// What a job has left.
@@ -116,6 +134,7 @@ impl Machine {
             emulator.as_bytes(),
             kernel.image_digest.as_bytes(),
             KERNEL_ARGUMENTS.as_bytes(),
+            RESERVED.as_bytes(),
             CLOCK.as_bytes(),
             &archive,
         ];
@@ -132,7 +151,7 @@ impl Machine {
         if !machine.boot(new.path(), stop).map_err(|error| with_words(error, new.path()))? {
             return Ok(None);
         }
-        for file in ["console", "words", SHARE, "disk"] {
+        for file in ["console", "words", SHARE, "disk", PROGRAMS_SAY[0], PROGRAMS_SAY[1]] {
             let path = new.path().join(file);
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
@@ -161,19 +180,31 @@ impl Machine {
         &self.kernel
     }
 
-    /// Does a job from the saved state. `on_line` gets each line of the guest's console. `None` if `stop` ended it.
+    /// Does a job from the saved state. `hear` gets what the guest says. `None` if `stop` ended it.
     ///
     /// # Errors
     /// If the machine ends before the job, or files cannot be written.
-    pub fn run(&self, job: &Job, stop: &AtomicBool, on_line: &mut dyn FnMut(&str)) -> Result<Option<Output>> {
+    pub fn run(&self, job: &Job, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Option<Output>> {
         let work = self.work_folder()?;
         let file = serde_json::to_vec(job).expect("plain data");
         fs::write(work.path().join("job"), file).at("cannot write", work.path())?;
         let state = format!("../{}", self.state);
-        let mut process = self.start(work.path(), &state, false, |command| {
+        // A memory of its own has the window through which it asks.
+        let memory = work.path().join("memory");
+        if job.path.is_some() {
+            let from = self.folder.join(&self.state).join("memory");
+            run(Command::new("cp").args(["--sparse=always", "--reflink=auto"]).arg(from).arg(&memory), "coreutils")?;
+            answer_all(work.path(), &memory)?;
+        }
+        let held = match job.path {
+            Some(_) => Memory { at: ".", shared: true, asks: true },
+            None => Memory { at: &state, shared: false, asks: false },
+        };
+        let mut process = self.start(work.path(), &state, held, |command| {
             command.args(["-incoming", "defer", "-fw_cfg", "name=opt/lasthop/job,file=job"]);
         })?;
         let mut console = Console::of(work.path());
+        let mut programs = PROGRAMS_SAY.map(|file| Follow::of(work.path().join(file)));
         let outcome = (|| {
             let monitor = &mut process.monitor;
             monitor.run("migrate-incoming", &json!({ "uri": format!("exec:cat {state}/state") }))?;
@@ -183,7 +214,9 @@ impl Machine {
             monitor.run("cont", &json!({}))?;
             loop {
                 let next = process.monitor.next(LOOK_EVERY);
-                console.lines(on_line);
+                console.lines(hear);
+                programs[0].more(&mut |bytes| hear(Heard::Output(bytes)));
+                programs[1].more(&mut |bytes| hear(Heard::Errors(bytes)));
                 if stop.load(Ordering::Relaxed) {
                     return Ok(false);
                 }
@@ -212,7 +245,7 @@ impl Machine {
     /// the difference to zero in 32 bits (replay_advance_current_icount). The guest runs on until that holds.
     fn boot(&self, work: &Path, stop: &AtomicBool) -> Result<bool> {
         write_disk(&work.join("disk"))?;
-        let mut process = self.start(work, ".", true, |command| {
+        let mut process = self.start(work, ".", Memory { at: ".", shared: true, asks: false }, |command| {
             command.args(["-drive", "file=disk,if=none,id=disk,format=qcow2"]);
         })?;
         let since = Instant::now();
@@ -246,11 +279,11 @@ impl Machine {
         Ok(true)
     }
 
-    /// Starts the emulator in `work`, with the memory of the folder `state`. Only a boot writes into that.
-    fn start(&self, work: &Path, state: &str, boots: bool, more: impl FnOnce(&mut Command)) -> Result<Process> {
+    /// Starts the emulator in `work`, with the archive of the folder `state`.
+    fn start(&self, work: &Path, state: &str, held: Memory<'_>, more: impl FnOnce(&mut Command)) -> Result<Process> {
         fs::create_dir(work.join(SHARE)).at("cannot make", work)?;
         let words = File::create(work.join("words")).at("cannot write", work)?;
-        let share = if boots { "on" } else { "off" };
+        let (memory, share) = (held.at, if held.shared { "on" } else { "off" });
         // setpriv has the kernel end the emulator with the thread that started it.
         let mut command = Command::new("setpriv");
         command.args([
@@ -265,15 +298,20 @@ impl Machine {
             "1",
         ]);
         command.args(["-m", &MEMORY_MIB.to_string(), "-object"]);
-        command.arg(format!("memory-backend-file,id=ram,size={MEMORY_MIB}M,mem-path={state}/memory,share={share}"));
+        command.arg(format!("memory-backend-file,id=ram,size={MEMORY_MIB}M,mem-path={memory}/memory,share={share}"));
         command.args(["-machine", "pc,memory-backend=ram", "-icount", CLOCK, "-seed", "1"]);
         command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-nodefaults", "-nic", "none", "-no-reboot"]);
         command.args(["-display", "none", "-device", "pvpanic", "-action", "panic=pause", "-serial", "file:console"]);
+        for (port, pipe) in (BELL..).zip(PIPES) {
+            let to = if held.asks { format!("pipe,id={pipe},path={pipe}") } else { format!("null,id={pipe}") };
+            command.args(["-chardev", &to, "-device", &format!("isa-debugcon,iobase={port},chardev={pipe}")]);
+        }
+        command.args(PROGRAMS_SAY.map(|file| ["-serial".to_owned(), format!("file:{file}")]).concat());
         command.args(["-chardev", "stdio,id=monitor,signal=off", "-mon", "chardev=monitor,mode=control"]);
         command.args(["-fsdev", &format!("local,id=out,path={SHARE},security_model=none")]);
         command.args(["-device", &format!("virtio-9p-pci,fsdev=out,mount_tag={SHARE}")]);
         command.arg("-kernel").arg(self.kernel.image()).args(["-initrd", &format!("{state}/archive")]);
-        command.arg("-append").arg(format!("{KERNEL_ARGUMENTS} rdinit={} -- {INIT}", image::PROGRAM));
+        command.arg("-append").arg(format!("{KERNEL_ARGUMENTS} {RESERVED} rdinit={} -- {INIT}", image::PROGRAM));
         more(&mut command);
         command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
         // A Ctrl-C at the terminal is lasthop's.
@@ -314,6 +352,15 @@ impl Machine {
     }
 }
 
+/// The guest's memory.
+struct Memory<'a> {
+    at: &'a str,
+    /// Whether it is written there: to a run's own, and at the boot.
+    shared: bool,
+    /// Whether questions in its window are answered.
+    asks: bool,
+}
+
 /// An emulator that runs. It ends when this goes.
 struct Process {
     child: Child,
@@ -324,6 +371,29 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A file that grows.
+struct Follow {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Follow {
+    fn of(path: PathBuf) -> Self {
+        Self { path, file: None }
+    }
+
+    /// Tells what is new.
+    fn more(&mut self, tell: &mut dyn FnMut(&[u8])) {
+        self.file = self.file.take().or_else(|| File::open(&self.path).ok());
+        let mut bytes = Vec::new();
+        if let Some(file) = &mut self.file
+            && file.read_to_end(&mut bytes).is_ok_and(|more| more > 0)
+        {
+            tell(&bytes);
+        }
     }
 }
 
@@ -340,11 +410,11 @@ impl Console {
     }
 
     /// Tells the lines that are new.
-    fn lines(&mut self, on_line: &mut dyn FnMut(&str)) {
+    fn lines(&mut self, hear: &mut dyn FnMut(Heard<'_>)) {
         let Ok(bytes) = fs::read(&self.path) else { return };
         self.text = String::from_utf8_lossy(&bytes).replace('\r', "");
         while let Some(length) = self.text[self.told..].find('\n') {
-            on_line(&self.text[self.told..self.told + length]);
+            hear(Heard::Line(&self.text[self.told..self.told + length]));
             self.told += length + 1;
         }
     }

@@ -1,4 +1,4 @@
-//! `lasthop run --clock virtual`, as its users call it. The kernel and the states are kept in target/virtual-time.
+//! `--clock virtual` of run, study and exec, as their users call it. The kernel and the states are kept in target/virtual-time.
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -165,6 +165,39 @@ fn a_study_sets_guests_beside_simulated_hosts_and_its_plan_counts_their_memory()
     assert!(said(&many).contains("a smaller --jobs"), "{}", said(&many));
 }
 
+/// A program's run without what the wall clock says, what it has written, and its exit code.
+fn executed(command: &[&str]) -> (Value, String, Option<i32>) {
+    let arguments = ["exec", "one-station", "--clock", "virtual", "--set", "warmup_s=0.5", "--json"];
+    let output = run(&[&arguments[..], &["--server", "cat /etc/hosts"], &["--"], command].concat());
+    let mut result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let fields = result.as_object_mut().expect("an object");
+    for key in ["wall_s", "simulated_s_per_wall_s"] {
+        fields.remove(key).expect("every run has it");
+    }
+    (result, said(&output), output.status.code())
+}
+
+#[test]
+fn a_program_finds_this_machines_files_changes_none_and_two_runs_are_equal() {
+    if !can_run() {
+        return;
+    }
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("of-this-machine");
+    std::fs::write(&file, "a text of this machine\n").expect("written");
+    let path = file.display().to_string();
+    let script =
+        format!("cat {path}; echo changed > {path}; cat {path}; pwd; echo home $HOME; ls -la /usr/bin | wc -l; exit 3");
+    let (first, wrote, code) = executed(&["sh", "-c", &script]);
+    assert_eq!(code, Some(3), "{wrote}");
+    for line in ["a text of this machine", "changed", "/scratch", "home /scratch"] {
+        assert!(wrote.lines().any(|other| other == line), "no {line}: {wrote}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("readable"), "a text of this machine\n");
+    assert_eq!((&first["clock"], &first["valid"]), (&"virtual".into(), &true.into()), "{first}");
+    let second = executed(&["sh", "-c", &script]).0;
+    assert!(first == second, "{first}\n{second}");
+}
+
 /// The emulator that a process has started.
 fn emulator_of(parent: u32) -> Option<PathBuf> {
     let is_one = |process: &PathBuf| {
@@ -227,6 +260,9 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
         (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--traffic", "iperf3"], "--clock real"),
         (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--kernel", "../x"], "name of a kernel"),
         (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--kernel", "none"], "kernels fetch"),
+        (&["exec", "one-station", "--clock", "virtual"], "give a command after --"),
+        (&["exec", "one-station", "--clock", "virtual", "--internet", "--", "true"], "--clock real has this machine's"),
+        (&["exec", "one-station", "--kernel", "debian-6.12", "--", "true"], "--kernel needs --clock virtual"),
         (&["kernels", "fetch", "plan9"], "debian-6.12"),
         (&["kernels", "build", "/var/empty/none"], "there is no folder"),
     ] {
