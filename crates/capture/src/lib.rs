@@ -188,6 +188,8 @@ fn comment_of<P>(lost: &Lost<P>) -> String {
         Cause::Collision => "collision",
         Cause::CoDel => "CoDel",
         Cause::TooLate => "too late",
+        Cause::Early => "early",
+        Cause::NewerAck => "newer ACK",
     };
     let place = lasthop_scenario::place_name(lost.place);
     match lost.to {

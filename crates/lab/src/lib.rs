@@ -22,6 +22,7 @@
 //! - RACK cannot be turned off on Linux 6.17 and later, so `era = "2012"` has it.
 //! - A host's CPU is never the bottleneck, as it may be on a phone.
 
+mod acks;
 mod addresses;
 mod agents;
 mod clock;
@@ -179,7 +180,8 @@ fn run_in_steps(
     let specs = scenario.expanded_hosts();
     agents::check_room(scenario, &specs)?;
     let config = medium_config(scenario, &specs);
-    let network = Network::new(&config, scenario.seed)?;
+    let mut network = Network::new(&config, scenario.seed)?;
+    network.read_acks(acks::read);
     let mut servers = Servers::of(scenario, &specs)?;
     let laws = Laws::load(&specs)?;
     let guest_at = guest.map(|guest| GuestAt {

@@ -34,15 +34,16 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
         down_air_share: air_share(&station.down),
     };
     AccessResult {
-        downlink_drops: dropped(&|drops| {
-            matches!((drops.place, drops.cause), (QueueId::AccessPoint, Cause::QueueFull | Cause::CoDel))
-        }),
+        downlink_drops: dropped(&|drops| drops.place == QueueId::AccessPoint && is_of_queue(drops.cause)),
         downlink_queue_mean: queue.map(|queue| queue.mean_packets),
         downlink_queue_p95: queue.map(|queue| queue.p95_packets as f64),
         downlink_queue_max: queue.map(|queue| queue.max_packets as u64),
         uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (QueueId::Host(_), Cause::QueueFull))),
         retry_drops: dropped(&|drops| matches!(drops.cause, Cause::RetryLimit | Cause::TooLate)),
-        path_drops: dropped(&|drops| matches!(drops.place, QueueId::PathUp | QueueId::PathDown | QueueId::Link { .. })),
+        path_drops: dropped(&|drops| {
+            let on_path = matches!(drops.place, QueueId::PathUp | QueueId::PathDown | QueueId::Link { .. });
+            on_path && drops.cause != Cause::NewerAck
+        }),
         collisions: statistics.collisions,
         retries: statistics.retries,
         broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
@@ -53,6 +54,11 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
         },
         stations: statistics.stations.iter().map(station).collect(),
     }
+}
+
+/// Whether a queue dropped it because it was full, or to keep short. What an ACK filter drops is no loss.
+const fn is_of_queue(cause: Cause) -> bool {
+    matches!(cause, Cause::QueueFull | Cause::CoDel | Cause::Early)
 }
 
 /// Each direction of the scenario's links, from what the network counted after the warm-up. Empty with a shared last
@@ -83,7 +89,7 @@ pub fn links(scenario: &Scenario, statistics: &Statistics) -> Vec<LinkResult> {
             queue_mean: queue.mean_packets,
             queue_p95: queue.p95_packets as f64,
             queue_max: queue.max_packets as u64,
-            queue_drops: dropped(counted.place, |cause| matches!(cause, Cause::QueueFull | Cause::CoDel)),
+            queue_drops: dropped(counted.place, is_of_queue),
             losses: dropped(counted.place, |cause| cause == Cause::RandomLoss),
         }
     };

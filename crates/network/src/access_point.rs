@@ -12,7 +12,7 @@ use crate::host_path::{Course, Lanes, RoundTrip};
 use crate::impairments::{Impairments, Scatter};
 use crate::link::{Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
-use crate::queue::{Queue as _, QueueConfig};
+use crate::queue::{Queue as _, QueueConfig, ReadAck};
 use crate::random::{Streams, numbers};
 use crate::server::NewPace;
 use crate::statistics::{Observed, QueueId, Statistics, Way};
@@ -128,6 +128,14 @@ impl<P: Clone> AccessPoint<P> {
         }
         self.up.watch(log, QueueId::PathUp);
         self.down.watch(log, QueueId::PathDown);
+    }
+
+    /// Knows ACKs by this function from now on.
+    pub(crate) fn read_acks(&mut self, read: ReadAck<P>) {
+        match &mut self.access {
+            Access::Wifi(medium) => medium.read_acks(read),
+            Access::Wired(access) => access.read_acks(read),
+        }
     }
 
     /// The watching ends: tells what is on the air.

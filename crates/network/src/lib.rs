@@ -18,7 +18,7 @@
 //!
 //! The cost of a packet does not depend on other packets, nor on idle stations or links.
 //!
-//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired) with its `server` and `opportunities`, `wired` (a wired last hop), [`wifi`] (DCF,
+//! The parts: `packet`, `queue` (a file for each discipline), `link` (wired) with its `server` and `opportunities`, `wired` (a wired last hop), [`wifi`] (DCF,
 //! aggregation), `impairments` of wires, `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
 //! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
 //! `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
@@ -91,7 +91,9 @@ pub use impairments::Impairments;
 pub use last_hop::LastHop;
 pub use opportunities::Opportunities;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};
-pub use queue::{DeviceLimit, Discipline, FqCodelConfig, Mac80211Config, QueueConfig};
+pub use queue::{
+    AckFilter, CakeConfig, DeviceLimit, Discipline, FqCodelConfig, Mac80211Config, QueueConfig, ReadAck, TcpAck,
+};
 pub use statistics::{
     AirTime, Cause, Drops, LinkStatistics, QueueId, QueueStatistics, StationStatistics, Statistics, Way,
     WifiLinkStatistics,

@@ -24,7 +24,7 @@ use crate::config::{DirectionConfig, LossAt};
 use crate::host_path::{Course, Lanes, RoundTrip};
 use crate::impairments::{Losses, Scatter};
 use crate::packet::{Departure, Packet};
-use crate::queue::{AnyQueue, Discipline, Queue as _};
+use crate::queue::{AnyQueue, Discipline, Queue as _, ReadAck};
 use crate::random::Streams;
 use crate::server::{NewPace, Server};
 use crate::statistics::{Cause, Counted, LinkStatistics, Observed, QueueId};
@@ -85,10 +85,12 @@ pub(crate) enum Taken {
 
 impl<P: Clone> Link<P> {
     /// An idle link. It may [change](Link::change) only with `changes`. Its random streams are `name`/loss, those of its
-    /// `Scatter` and, with FQ-CoDel, `name`/fq-codel.
+    /// `Scatter` and, with a queue that draws, `name`/fq-codel.
     pub(crate) fn new(config: &DirectionConfig, changes: bool, streams: Streams, name: &str) -> Self {
         let service = match config.queue.discipline {
-            Discipline::Fifo if !changes => Service::Timetable(Timetable::new(config.queue.packets)),
+            Discipline::Fifo if !changes && config.queue.ack_filter.is_none() => {
+                Service::Timetable(Timetable::new(config.queue.packets))
+            }
             _ => {
                 let queue = AnyQueue::new(config.queue, streams, &format!("{name}/fq-codel"));
                 Service::Queue(Box::new(Transmitter::new(queue, Server::new(config.rate))))
@@ -121,6 +123,13 @@ impl<P: Clone> Link<P> {
         self.tap = Tap::new(log, place);
         if let Service::Queue(transmitter) = &mut self.service {
             transmitter.queue.desk_mut().tap = Tap::new(log, place);
+        }
+    }
+
+    /// Knows ACKs by this function from now on.
+    pub(crate) fn read_acks(&mut self, read: ReadAck<P>) {
+        if let Service::Queue(transmitter) = &mut self.service {
+            transmitter.queue.read_acks(read);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::change::DirectionChange;
 use crate::config::{Config, LinksConfig};
 use crate::link::{Link, Step, Taken};
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
+use crate::queue::ReadAck;
 use crate::random::Streams;
 use crate::routes::Routes;
 use crate::schedule::Schedule;
@@ -112,6 +113,11 @@ impl<P: Clone> Links<P> {
         for (index, direction) in self.directions.iter_mut().enumerate() {
             direction.link.watch(log, place(index));
         }
+    }
+
+    /// Knows ACKs by this function from now on.
+    pub(crate) fn read_acks(&mut self, read: ReadAck<P>) {
+        self.directions.iter_mut().for_each(|direction| direction.link.read_acks(read));
     }
 
     /// Changes one direction of a link.

@@ -75,11 +75,15 @@ pub enum Cause {
     CoDel,
     /// It came after its receiver had stopped waiting for it (802.11n and later).
     TooLate,
+    /// PIE or RED dropped it before the queue, to limit the delay.
+    Early,
+    /// The ACK filter dropped it: a newer ACK of its connection made it needless.
+    NewerAck,
 }
 
 impl Cause {
     /// All causes, in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::QueueFull,
         Self::RetryLimit,
         Self::RandomLoss,
@@ -87,6 +91,8 @@ impl Cause {
         Self::Collision,
         Self::CoDel,
         Self::TooLate,
+        Self::Early,
+        Self::NewerAck,
     ];
 }
 

@@ -6,6 +6,7 @@ use crate::config::{Config, ConfigError, Topology};
 use crate::links::Links;
 use crate::opportunities::Opportunities;
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
+use crate::queue::ReadAck;
 use crate::random::Streams;
 use crate::statistics::{AirTime, Cause, Drops, Observed, QueueId, Statistics};
 use crate::watch::{self, Log, Seen};
@@ -191,6 +192,14 @@ impl<P: Clone> Network<P> {
             Parts::Links(parts) => parts.watch(&log),
         }
         self.log = Watched(Some(log));
+    }
+
+    /// Knows ACKs by this function from now on, for the queues with an [`AckFilter`](crate::AckFilter). Without it they filter none.
+    pub fn read_acks(&mut self, read: ReadAck<P>) {
+        match &mut self.parts {
+            Parts::AccessPoint(parts) => parts.read_acks(read),
+            Parts::Links(parts) => parts.read_acks(read),
+        }
     }
 
     /// Appends what has happened since the last call, in order of time. Nothing if nobody [watches](Network::watch).

@@ -11,7 +11,7 @@ use crate::config::{DirectionConfig, HostConfig, LossAt, WiredAccessConfig};
 use crate::impairments::Impairments;
 use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
-use crate::queue::{AnyQueue, Queue, QueueConfig};
+use crate::queue::{AnyQueue, Queue, QueueConfig, ReadAck};
 use crate::random::Streams;
 use crate::server::{NewPace, Server};
 use crate::statistics::QueueId;
@@ -71,6 +71,11 @@ impl<P: Clone> WiredAccess<P> {
             queue.desk_mut().tap = Tap::new(log, QueueId::Host(NodeId(host as u16)));
         }
         self.down.watch(log, QueueId::AccessPoint);
+    }
+
+    /// Knows ACKs by this function from now on.
+    pub(crate) fn read_acks(&mut self, read: ReadAck<P>) {
+        self.down.read_acks(read);
     }
 
     pub(crate) fn offer_up(&mut self, now: Time, host: usize, packet: Packet<P>) -> Result<(), Packet<P>> {

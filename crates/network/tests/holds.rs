@@ -65,7 +65,7 @@ fn path_and_wired_access_stand_still_in_the_middle_of_a_packet_both_ways() {
 fn access_points() -> Vec<WifiConfig> {
     let mac80211 = |device| {
         let config = Mac80211Config { device, ..Mac80211Config::default() };
-        QueueConfig { discipline: Discipline::Mac80211(config), packets: 500 }
+        QueueConfig::of(Discipline::Mac80211(config), 500)
     };
     let queues = [
         QueueConfig::fifo(500),

@@ -366,7 +366,7 @@ fn configs(disciplines: bool) -> impl Strategy<Value = Config> {
     let rate = prop_oneof![Just(1.0), Just(10.0), Just(100.0), 0.5..200.0];
     let direction = (rate, prop_oneof![Just(0), 0..3000_u64], 1..8_usize, discipline, loss, any::<bool>());
     let direction = direction.prop_map(|(mbps, delay_us, packets, discipline, loss, before)| DirectionConfig {
-        queue: QueueConfig { discipline, packets },
+        queue: QueueConfig::of(discipline, packets),
         loss: Probability::new(loss).unwrap(),
         loss_at: if before { LossAt::BeforeQueue } else { LossAt::AfterQueue },
         impairments: Impairments::NONE,

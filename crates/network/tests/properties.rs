@@ -4,9 +4,9 @@ mod common;
 
 use common::{access_and_path, access_point};
 use lasthop_network::{
-    AccessConfig, Band, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline, FqCodelConfig,
-    HostConfig, HostPath, Impairments, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate,
-    QueueConfig, QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Band, CakeConfig, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline,
+    FqCodelConfig, HostConfig, HostPath, Impairments, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig,
+    PhyRate, QueueConfig, QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -35,18 +35,21 @@ fn fq_codel() -> impl Strategy<Value = FqCodelConfig> {
 }
 
 fn queues() -> impl Strategy<Value = QueueConfig> {
-    let disciplines = prop_oneof![2 => Just(Discipline::Fifo), 1 => fq_codel().prop_map(Discipline::FqCodel)];
-    (disciplines, 1..8_usize).prop_map(|(discipline, packets)| QueueConfig { discipline, packets })
+    let others =
+        [Discipline::Codel, Discipline::Pie, Discipline::FqPie, Discipline::Red, Discipline::Cake(CakeConfig::DEFAULT)];
+    let disciplines = prop_oneof![
+        2 => Just(Discipline::Fifo),
+        1 => fq_codel().prop_map(Discipline::FqCodel),
+        1 => prop::sample::select(others.to_vec()),
+    ];
+    (disciplines, 1..8_usize).prop_map(|(discipline, packets)| QueueConfig::of(discipline, packets))
 }
 
 fn wifi_queues() -> impl Strategy<Value = QueueConfig> {
     let devices = prop_oneof![Just(DeviceLimit::Airtime), Just(DeviceLimit::Aggregates)];
     let mac80211 =
         (fq_codel(), any::<bool>(), devices, 1..8_usize).prop_map(|(flows, airtime_fairness, device, packets)| {
-            QueueConfig {
-                discipline: Discipline::Mac80211(Mac80211Config { flows, airtime_fairness, device }),
-                packets,
-            }
+            QueueConfig::of(Discipline::Mac80211(Mac80211Config { flows, airtime_fairness, device }), packets)
         });
     prop_oneof![3 => queues(), 1 => mac80211]
 }
@@ -236,7 +239,7 @@ fn places(config: &Config) -> Vec<(QueueId, usize)> {
         QueueId::AccessPoint,
         match access {
             AccessConfig::Wifi(wifi) => {
-                let QueueConfig { discipline, packets } = wifi.access_point_queue;
+                let QueueConfig { discipline, packets, .. } = wifi.access_point_queue;
                 // Its limit is of what waits above the device queue.
                 if matches!(discipline, Discipline::Mac80211(_)) { usize::MAX } else { queues * packets }
             }
@@ -325,7 +328,8 @@ proptest! {
         let lost = |causes: &[Cause]| -> u64 {
             statistics.drops.iter().filter(|drops| causes.contains(&drops.cause)).map(|drops| drops.count).sum()
         };
-        let whole = lost(&[Cause::QueueFull, Cause::RetryLimit, Cause::RandomLoss, Cause::CoDel, Cause::TooLate]);
+        let of_all = [Cause::QueueFull, Cause::RetryLimit, Cause::RandomLoss, Cause::CoDel, Cause::TooLate, Cause::Early];
+        let whole = lost(&of_all);
         let unicast = packets.iter().zip(&copies).filter(|((_, packet), _)| packet.to != Destination::Broadcast);
         let lost_unicast = unicast.filter(|(_, copies)| **copies == 0).count() as u64;
         prop_assert!(copies.iter().zip(&packets).all(|(&copies, (_, packet))| copies <= audience(packet) as u64));

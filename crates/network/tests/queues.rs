@@ -9,8 +9,9 @@ mod common;
 
 use common::{access_point, hosts, instant_path};
 use lasthop_network::{
-    AccessConfig, Cause, Config, Destination, DirectionConfig, Impairments, LinkConfig, LinksConfig, LossAt, Network,
-    NodeId, Packet, QueueConfig, QueueId, Standard, Statistics, Topology, WifiConfig, WiredAccessConfig,
+    AccessConfig, CakeConfig, Cause, Config, Destination, DirectionConfig, Discipline, Impairments, LinkConfig,
+    LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Standard, Statistics, Topology, WifiConfig,
+    WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::VecDeque;
@@ -307,4 +308,29 @@ fn a_flow_that_reacts_to_nothing_harms_itself() {
     let (fifo, _) = run(wired, QueueConfig::fifo(200), flows());
     println!("drop-tail: {:?} Mb/s", fifo.iter().map(Flow::mbps).collect::<Vec<_>>());
     assert!(fifo[..2].iter().all(|flow| flow.mbps() < 0.5), "drop-tail: {:?} {:?}", fifo[0].mbps(), fifo[1].mbps());
+}
+
+/// The same flow as above, under each management of one queue.
+#[test]
+fn codel_and_pie_hold_a_bulk_flows_delay_and_red_its_average() {
+    let measure = |discipline, packets| {
+        let (flows, statistics) = run(wired, QueueConfig::of(discipline, packets), vec![bulk(0, 50)]);
+        let (delay, rate) = (flows[0].mean_delay_ms() - 1.0, flows[0].mbps());
+        println!("{discipline:?}: {delay:.1} ms of queue, {rate:.2} Mb/s, {:?}", statistics.drops);
+        let early: u64 =
+            [Cause::CoDel, Cause::Early].map(|cause| statistics.dropped(QueueId::AccessPoint, cause)).iter().sum();
+        assert!(early > 0 && statistics.dropped(QueueId::AccessPoint, Cause::QueueFull) == 0);
+        (delay, rate)
+    };
+    // A target of 5 ms; one of 15 ms; between thresholds of 8 and 25 packets, which take a millisecond each.
+    for (discipline, packets, most_ms) in [
+        (Discipline::Codel, 1000, 5.0),
+        (Discipline::Pie, 1000, 15.0),
+        (Discipline::FqPie, 10_240, 15.0),
+        (Discipline::Red, 100, 25.0),
+        (Discipline::Cake(CakeConfig::DEFAULT), 10_240, 5.0),
+    ] {
+        let (delay, rate) = measure(discipline, packets);
+        assert!(delay < most_ms && rate > 9.0, "{discipline:?}: {delay} ms, {rate} Mb/s");
+    }
 }

@@ -9,7 +9,7 @@ use crate::trace::Expanded;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    AccessConfig, Band, Config, DirectionConfig, Discipline, HostConfig, HostPath, Impairments, LinkConfig,
+    AccessConfig, AckFilter, Band, Config, DirectionConfig, Discipline, HostConfig, HostPath, Impairments, LinkConfig,
     LinksConfig, Modulation, PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules,
     WiredAccessConfig,
 };
@@ -102,13 +102,21 @@ fn impairments(
     }
 }
 
+/// A queue in front of a wire of this rate.
+fn queue(mut discipline: Discipline, packets: usize, ack_filter: Option<AckFilter>, rate: Rate) -> QueueConfig {
+    if let Discipline::Cake(cake) = &mut discipline {
+        cake.bandwidth = Some(rate);
+    }
+    QueueConfig { ack_filter, ..QueueConfig::of(discipline, packets) }
+}
+
 fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology {
     let links = wiring.links.iter().map(|link| {
         let keys = &keys.links[link.block];
         let forth = DirectionConfig {
             rate: keys.rate_mbps,
             delay: keys.delay_ms,
-            queue: QueueConfig { discipline: keys.queue, packets: keys.queue_packets },
+            queue: queue(keys.queue, keys.queue_packets, keys.ack_filter, keys.rate_mbps),
             loss: keys.loss,
             loss_at: keys.loss_at,
             impairments: impairments(
@@ -122,7 +130,7 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
         let back = DirectionConfig {
             rate: keys.back_rate_mbps,
             delay: keys.back_delay_ms,
-            queue: QueueConfig { discipline: keys.back_queue, packets: keys.back_queue_packets },
+            queue: queue(keys.back_queue, keys.back_queue_packets, keys.back_ack_filter, keys.back_rate_mbps),
             loss: keys.back_loss,
             loss_at: keys.back_loss_at,
             impairments: impairments(
@@ -144,12 +152,14 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
 }
 
 fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, ScenarioError> {
-    let mut queue = QueueConfig { discipline: access.queue, packets: access.queue_packets };
+    let mut queue =
+        QueueConfig { ack_filter: access.ack_filter, ..QueueConfig::of(access.queue, access.queue_packets) };
     if let Discipline::Mac80211(mac80211) = &mut queue.discipline {
         mac80211.airtime_fairness = access.airtime_fairness.unwrap_or(mac80211.airtime_fairness);
         mac80211.device = access.device_queue.unwrap_or(mac80211.device);
     }
     if access.kind == AccessKind::Wired {
+        let queue = self::queue(access.queue, access.queue_packets, access.ack_filter, access.rate_mbps);
         return Ok(AccessConfig::Wired(WiredAccessConfig { rate: access.rate_mbps, delay: access.delay_ms, queue }));
     }
     let phy_rate = |key: &str, rate: Rate| {

@@ -199,7 +199,7 @@ fn policy_fixed_needs_its_bound() {
 #[test]
 fn what_nothing_runs_yet_is_refused_with_what_can_be_run() {
     for (line, with, accepted) in [
-        ("rate_mbps = 54", "queue = \"pie\"", "\"fifo\", \"fq_codel\""),
+        ("rate_mbps = 54", "queue = \"dualpi2\"", "\"fifo\", \"fq_codel\""),
         ("rate_mbps = 54", "rate_control = \"cara\"", "\"fixed\", \"arf\", \"aarf\", \"minstrel\""),
         ("count = 2", "policy = \"vegas\"", "\"none\", \"fixed\", \"count\", \"table\", \"formula\", \"cooperative\""),
         ("count = 2", "count_segments = [1, 0]", "a list of 1 to 64 whole numbers from 1 to 1000000"),
@@ -491,7 +491,7 @@ fn numbers_of_links_have_ranges_too() {
         ("back_loss = -0.1", "back_loss: -0.1 is out of range"),
         ("rate_mbps = 0", "rate_mbps: 0 is out of range"),
         ("loss_at = \"within\"", "loss_at: \"within\" is not one of the words; accepted: \"before\", \"after\""),
-        ("queue = \"red\"", "accepted: \"fifo\", \"fq_codel\""),
+        ("queue = \"blue\"", "accepted: \"fifo\", \"fq_codel\""),
         ("back_queue_packets = 0", "back_queue_packets: 0 is out of range"),
         ("delay = 3", "unknown key; did you mean delay_ms?"),
     ] {

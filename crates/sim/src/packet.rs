@@ -1,7 +1,7 @@
 //! What packets of simulated hosts carry, and the numbers by which connections are found again.
 
 use crate::agent::Datagram;
-use lasthop_network::Packet;
+use lasthop_network::{Packet, TcpAck};
 use lasthop_policy::FlowId;
 use lasthop_tcp::Segment;
 use lasthop_units::Time;
@@ -17,6 +17,27 @@ pub(crate) enum Payload {
     Datagram(Option<Stamp>),
     /// A datagram of QUIC.
     Quic(lasthop_quic::Datagram),
+}
+
+impl Payload {
+    /// Its ACK, for queues with an ACK filter: 32 bits of its numbers, as on the wire.
+    pub(crate) fn ack(&self) -> Option<TcpAck> {
+        let Self::Segment(segment) = self else { return None };
+        if !segment.has_ack || segment.syn {
+            return None;
+        }
+        let mut sack = [(0, 0); 4];
+        for (place, block) in sack.iter_mut().zip(segment.sack.iter(segment.ack)) {
+            *place = (block.start as u32, block.end as u32);
+        }
+        Some(TcpAck {
+            ack: segment.ack as u32,
+            is_pure: segment.payload_bytes == 0 && !segment.fin && !segment.push && segment.link.is_none(),
+            timestamps: segment.timestamps.map_or((0, 0), |timestamps| (timestamps.value, timestamps.echo)),
+            sack,
+            ecn: (false, false),
+        })
+    }
 }
 
 /// What a datagram says that is measured.

@@ -167,6 +167,7 @@ impl<'a> Simulation<'a> {
             host.reports_departures = watches_its_queue(spec);
         }
         let mut network = Network::new(&config, scenario.seed).map_err(|error| SimError::Network(error.to_string()))?;
+        network.read_acks(Payload::ack);
         let mut connections = Vec::new();
         let mut of_host = Vec::with_capacity(hosts.len());
         for host in hosts {

@@ -549,3 +549,48 @@ fn a_client_that_measures_its_link_is_for_kernel_hosts() {
     let refused = lasthop_sim::check(&scenario).expect_err("no agent measures here");
     assert!(refused.to_string().contains("on some.toml: hosts[0].last_link.knowledge: \"measured\""), "{refused}");
 }
+
+/// 10 Mb/s down and 0.1 Mb/s up, whose receiver has a window of 128 KiB and acknowledges each segment: so no ACK is lost.
+const ASYMMETRIC: &str = "
+duration_s = 30
+warmup_s = 10
+[[links]]
+between = [\"Home\", \"Net\"]
+rate_mbps = 0.1
+back_rate_mbps = 10
+delay_ms = 10
+[[hosts]]
+node = \"Home\"
+[hosts.tcp]
+delayed_ack_segments = 1
+receive_buffer_kib = 128
+[[hosts.flows]]
+direction = \"down\"
+to = \"Net\"
+[[hosts.flows]]
+to = \"Net\"
+count = 4
+start_s = 29.9
+";
+
+#[test]
+fn acks_that_newer_ones_make_needless_leave_the_narrow_way_to_those() {
+    let download = |overrides: &[&str]| run(ASYMMETRIC, overrides).flows[0].goodput_mbps;
+    // 0.1 Mb/s are 240 ACKs of 52 bytes a second, for 1448 bytes each: 2.78 Mb/s.
+    let without = download(&[]);
+    assert!((without / 2.78 - 1.0).abs() < 0.03, "{without}");
+    for filter in ["links.0.ack_filter=conservative", "links.0.ack_filter=aggressive"] {
+        let with = download(&[filter]);
+        assert!(with > 3.0 * without, "{filter}: {with}, {without}");
+    }
+}
+
+#[test]
+fn beside_uploads_cake_with_its_filter_saves_a_download_that_a_fifo_starves() {
+    let download = |overrides: &[&str]| {
+        let beside = [&["hosts.0.flows.1.start_s=0", "hosts.0.tcp.delayed_ack_segments=2"][..], overrides].concat();
+        run(ASYMMETRIC, &beside).flows[0].goodput_mbps
+    };
+    let (fifo, cake) = (download(&[]), download(&["links.0.queue=cake", "links.0.ack_filter=conservative"]));
+    assert!(cake > 3.0 * fifo, "{cake}, {fifo}");
+}

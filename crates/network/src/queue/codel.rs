@@ -24,14 +24,68 @@
 //!
 //! Reference: RFC 8289 §5 (the pseudocode, here by its names), §4.4 (TARGET), §4.3 (INTERVAL).
 
-use super::packet_queue::PacketQueue;
-use crate::packet::Packet;
-use lasthop_units::{Span, Time};
+use super::ack_filter::Filter;
+use super::flow_queues::Management;
+use super::packet_queue::{MAX_FRAME_BYTES, PacketQueue};
+use super::{Desk, Scheduler, Served, Setup};
+use crate::packet::{Destination, Packet};
+use crate::statistics::Cause;
+use lasthop_units::{Bytes, Span, Time};
 
 /// MAXPACKET: 512 bytes in RFC 8289 §5.3, which prefers the interface's MTU; ours is Ethernet's, as in Linux.
-const MAX_PACKET_BYTES: u64 = 1514;
+const MAX_PACKET_BYTES: u64 = MAX_FRAME_BYTES;
 /// The age in INTERVALs up to which the last drop rate is a good start (RFC 8289 §5.5).
 const MEMORY_INTERVALS: u64 = 16;
+
+/// RFC 8289 §4.4 and §4.3; Linux's `sch_codel`.
+const USUAL: Setpoint = Setpoint { target: Span::from_millis(5), interval: Span::from_millis(100) };
+
+/// The discipline: one queue under CoDel. A transmitter that sends several packets to one receiver gets those behind the first one
+/// without another look.
+pub(crate) type Codel<P> = Served<P, OneQueue<P>>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct OneQueue<P> {
+    queue: PacketQueue<P>,
+    control: Control,
+}
+
+impl<P> Codel<P> {
+    pub(super) fn new(setup: Setup<'_>) -> Self {
+        Self::of(OneQueue { queue: PacketQueue::new(), control: Control::default() }, setup)
+    }
+}
+
+impl<P> Scheduler<P> for OneQueue<P> {
+    fn inside(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn accept(&mut self, now: Time, packet: Packet<P>, has_room: bool, desk: &mut Desk<P>) -> Result<(), Packet<P>> {
+        if !has_room {
+            return desk.refuse(now, packet);
+        }
+        self.queue.push(now, packet);
+        Ok(())
+    }
+
+    fn next(
+        &mut self,
+        now: Time,
+        to: Option<Destination>,
+        fits: &dyn Fn(Bytes) -> bool,
+        desk: &mut Desk<P>,
+    ) -> Option<Packet<P>> {
+        match to {
+            None => self.control.dequeue(now, USUAL, &mut self.queue, |packet| desk.drop(now, Cause::CoDel, &packet)),
+            Some(_) => self.queue.pop_to(to, fits).map(|(_, packet)| packet),
+        }
+    }
+
+    fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
+        self.queue.thin(new, filter)
+    }
+}
 
 /// TARGET and INTERVAL.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -42,7 +96,7 @@ pub(crate) struct Setpoint {
 
 /// CoDel's state of one queue.
 #[derive(Copy, Clone, Default, Debug)]
-pub(crate) struct Codel {
+pub(crate) struct Control {
     dropping: bool,
     /// Drops since dropping began.
     count: u32,
@@ -53,9 +107,10 @@ pub(crate) struct Codel {
     drop_next: Time,
 }
 
-impl Codel {
-    /// The next packet to send, after any drops before it. `None` only if the queue is empty.
-    pub(crate) fn dequeue<P>(
+impl Management for Control {
+    type Parameters = Setpoint;
+
+    fn dequeue<P>(
         &mut self,
         now: Time,
         setpoint: Setpoint,
@@ -89,11 +144,13 @@ impl Codel {
         Some(packet)
     }
 
-    /// Packets were lost for want of room: drop more often from now on, as in Linux.
-    pub(crate) fn on_overflow(&mut self, packets: u32) {
+    /// Drops more often from now on, as in Linux.
+    fn on_overflow(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
+}
 
+impl Control {
     /// The head, and whether it may be dropped.
     fn dodequeue<P>(&mut self, now: Time, setpoint: Setpoint, queue: &mut PacketQueue<P>) -> Option<(Packet<P>, bool)> {
         let Some((arrival, packet)) = queue.pop() else {
@@ -113,7 +170,7 @@ const NEVER_THE_LAST: &str = "CoDel drops a packet only while more than MAXPACKE
 
 /// t + INTERVAL / sqrt(count) (RFC 8289 §5.6), rounded down to the nanosecond:
 /// floor(I / sqrt(c)) = isqrt(floor(I^2 / c)).
-fn control_law(t: Time, interval: Span, count: u32) -> Time {
+pub(super) fn control_law(t: Time, interval: Span, count: u32) -> Time {
     let interval = u128::from(interval.as_nanos());
     let root = (interval * interval / u128::from(count)).isqrt();
     t + Span::from_nanos(u64::try_from(root).expect("the quotient is at most the interval"))
@@ -123,7 +180,6 @@ fn control_law(t: Time, interval: Span, count: u32) -> Time {
 mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
-    use lasthop_units::Bytes;
 
     const SETPOINT: Setpoint = Setpoint { target: Span::from_millis(5), interval: Span::from_millis(100) };
 
@@ -141,7 +197,7 @@ mod tests {
     }
 
     /// Takes a packet each millisecond from `from` until `to`. Returns the times of drops.
-    fn drops(codel: &mut Codel, queue: &mut PacketQueue<u64>, from: u64, to: u64) -> Vec<u64> {
+    fn drops(codel: &mut Control, queue: &mut PacketQueue<u64>, from: u64, to: u64) -> Vec<u64> {
         let mut dropped_at = Vec::new();
         for millis in from..to {
             codel.dequeue(ms(millis), SETPOINT, queue, |_| dropped_at.push(millis)).unwrap();
@@ -176,7 +232,7 @@ mod tests {
         // the next INTERVAL / sqrt(1) after it. Then after the time that was due: 205, + 70.71 = 275.71,
         // + 57.74 = 333.45, + 50 = 383.45, + 44.72 = 428.17, + 40.82 = 468.99, + 37.80 = 506.79;
         // each at the first whole millisecond that is not before.
-        let mut codel = Codel::default();
+        let mut codel = Control::default();
         let dropped_at = drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 507);
         assert_eq!(dropped_at, [105, 205, 276, 334, 384, 429, 469]);
     }
@@ -192,7 +248,7 @@ mod tests {
             // 2107 is not: it begins anew. + 100, + 70.71 = 2277.71.
             (2007, [2107, 2207, 2278]),
         ] {
-            let mut codel = Codel::default();
+            let mut codel = Control::default();
             drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 507);
             let mut short = queue(ms(507), 4, 1500);
             assert_eq!(drops(&mut codel, &mut short, 507, 511), [], "below target, it stops");
@@ -207,7 +263,7 @@ mod tests {
         // A packet leaves and another comes each millisecond, all of them 1 s old. MAXPACKET is 1514:
         // one full frame behind the one that leaves is not yet a queue, two are.
         for (behind, first_drop) in [(1, None), (2, Some(100))] {
-            let mut codel = Codel::default();
+            let mut codel = Control::default();
             let mut queue = queue(Time::ZERO, behind, 1500);
             let mut dropped_at = None;
             for millis in 0..150 {
@@ -226,7 +282,7 @@ mod tests {
     fn losses_at_the_limit_count_as_drops() {
         // 6 of them since the last time, and that is recent: count = 6,
         // 100 / sqrt(6) = 40.82 after the first drop at 105 ms.
-        let mut codel = Codel::default();
+        let mut codel = Control::default();
         codel.on_overflow(6);
         assert_eq!(drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 150), [105, 146]);
     }
@@ -234,7 +290,7 @@ mod tests {
     #[test]
     fn when_many_drops_are_overdue_they_happen_at_once() {
         // Dropping since 105 ms, due at 205, 275.7, 333.4, 383.4, 428.2, 468.99: nobody asks until 430 ms.
-        let mut codel = Codel::default();
+        let mut codel = Control::default();
         let mut queue = queue(Time::ZERO, 2000, 1500);
         assert_eq!(drops(&mut codel, &mut queue, 0, 106), [105]);
         let mut dropped = Vec::new();

@@ -6,6 +6,7 @@
 //!                   +-- dropped                    [head] stays chosen, pop --+
 //! ```
 
+use super::ack_filter::Filter;
 use super::{Load, Queue, Setup};
 use crate::packet::{Departure, Destination, NodeId, Packet};
 use crate::statistics::{Cause, Counted};
@@ -22,11 +23,12 @@ pub(crate) struct Desk<P> {
     pub(crate) tap: Tap<P>,
     /// Accepted packets that were dropped, if recorded.
     dropped: Option<Vec<Departure>>,
+    pub(super) filter: Option<Filter<P>>,
 }
 
 impl<P> Desk<P> {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, counted: Counted::new(), tap: Tap::NONE, dropped: None }
+        Self { limit, counted: Counted::new(), tap: Tap::NONE, dropped: None, filter: None }
     }
 
     /// A packet is lost here, or on the way from here; of a broadcast, for this receiver.
@@ -37,7 +39,12 @@ impl<P> Desk<P> {
 
     /// There is no room for a packet: it goes back.
     pub(super) fn refuse(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        self.lost(now, Cause::QueueFull, &packet, None);
+        self.turn_away(now, Cause::QueueFull, packet)
+    }
+
+    /// A packet is not accepted: it goes back.
+    pub(super) fn turn_away(&mut self, now: Time, cause: Cause, packet: Packet<P>) -> Result<(), Packet<P>> {
+        self.lost(now, cause, &packet, None);
         Err(packet)
     }
 
@@ -76,6 +83,11 @@ pub(crate) trait Scheduler<P> {
         fits: &dyn Fn(Bytes) -> bool,
         desk: &mut Desk<P>,
     ) -> Option<Packet<P>>;
+
+    /// Takes out the ACK that this packet, which is to join, makes needless. A discipline without this has no ACK filter.
+    fn thin(&mut self, _new: &Packet<P>, _filter: &Filter<P>) -> Option<Packet<P>> {
+        None
+    }
 }
 
 /// A queue of the packets that a [`Scheduler`] has and of those that it has given out.
@@ -128,6 +140,11 @@ impl<P, S: Scheduler<P>> Queue<P> for Served<P, S> {
     }
 
     fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+        if let Some(filter) = &self.desk.filter
+            && let Some(needless) = self.scheduler.thin(&packet, filter)
+        {
+            self.desk.drop(now, Cause::NewerAck, &needless);
+        }
         let has_room = self.room() > 0;
         let taken = self.scheduler.accept(now, packet, has_room, &mut self.desk);
         self.note_length(now);

@@ -11,6 +11,7 @@
 
 use super::{Desk, Load, Queue, Setup};
 use crate::packet::{Destination, Packet};
+use crate::statistics::Cause;
 use lasthop_units::Time;
 use std::collections::VecDeque;
 
@@ -44,6 +45,30 @@ impl<P> Fifo<P> {
         Self { slots: VecDeque::new(), first: 0, head: 0, waiting: 0, in_service: 0, desk: Desk::new(limit) }
     }
 
+    /// Drops the ACK that this packet, which is to join, makes needless.
+    #[inline(never)]
+    fn thin(&mut self, now: Time, new: &Packet<P>) {
+        let is_waiting = |slot: &&Slot<P>| !slot.is_claimed;
+        let waiting = self.slots.iter().filter(is_waiting).filter_map(|slot| slot.packet.as_ref());
+        let Some(place) = self.desk.filter.and_then(|filter| filter.needless(waiting, new)) else { return };
+        let slot = self.slots.iter_mut().filter(|slot| !slot.is_claimed).nth(place).expect("a place among those");
+        let packet = slot.packet.take().expect("it was just looked at");
+        slot.is_claimed = true;
+        self.waiting -= 1;
+        self.on_claimed(0);
+        self.leave_out_taken();
+        self.desk.drop(now, Cause::NewerAck, &packet);
+        self.desk.counted.change(now, self.len());
+    }
+
+    /// The first slot holds a packet.
+    fn leave_out_taken(&mut self) {
+        while self.slots.front().is_some_and(|slot| slot.packet.is_none()) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+    }
+
     #[inline]
     fn on_claimed(&mut self, packets: usize) {
         self.waiting -= packets;
@@ -72,6 +97,9 @@ impl<P> Queue<P> for Fifo<P> {
     }
 
     fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+        if self.desk.filter.is_some() {
+            self.thin(now, &packet);
+        }
         if self.room() == 0 {
             return self.desk.refuse(now, packet);
         }
@@ -123,10 +151,7 @@ impl<P> Queue<P> for Fifo<P> {
 
     fn take(&mut self, place: u64) -> Packet<P> {
         let packet = self.slots[(place - self.first) as usize].packet.take().expect("a packet is taken once");
-        while self.slots.front().is_some_and(|slot| slot.packet.is_none()) {
-            self.slots.pop_front();
-            self.first += 1;
-        }
+        self.leave_out_taken();
         packet
     }
 
@@ -142,7 +167,6 @@ const NOT_EMPTY: &str = "a transmitter asks only a queue that has a packet for i
 mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
-    use crate::statistics::Cause;
     use lasthop_units::Bytes;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The queues of flows, served in turn, each under CoDel: what FQ-CoDel and mac80211 have in common.
+//! The queues of flows, served in turn, each under its own management: what FQ-CoDel, FQ-PIE and mac80211 have in common.
 //!
 //! ```text
 //!    [in no list] -- packet --> [new] -- no credits, or empty --> [old] -- empty --> [in no list]
@@ -8,19 +8,47 @@
 //!
 //! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing).
 
-use super::FqCodelConfig;
-use super::codel::{Codel, Setpoint};
+use super::ack_filter::Filter;
+use super::codel;
 use super::packet_queue::{PacketQueue, frame_bytes};
-use crate::packet::Packet;
-use lasthop_units::Time;
+use crate::packet::{Destination, Packet};
+use lasthop_units::{Bytes, Time};
 use std::collections::VecDeque;
+use std::fmt::Debug;
+
+/// What manages one queue: CoDel, or PIE.
+pub(crate) trait Management: Clone + Default + Debug {
+    type Parameters: Copy + Debug;
+
+    /// The next packet to send, after any drops before it. `None` only if the queue is empty.
+    fn dequeue<P>(
+        &mut self,
+        now: Time,
+        parameters: Self::Parameters,
+        queue: &mut PacketQueue<P>,
+        drop: impl FnMut(Packet<P>),
+    ) -> Option<Packet<P>>;
+
+    /// Packets were lost for want of room.
+    fn on_overflow(&mut self, _packets: u32) {}
+}
+
+/// How many queues there are, and how they take turns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    pub(super) quantum: Bytes,
+    pub(super) flows: u32,
+    /// The most packets dropped at once at the limit.
+    pub(super) drop_batch: u32,
+}
 
 #[derive(Clone, Debug)]
-pub(crate) struct FlowQueues<P> {
-    config: FqCodelConfig,
+pub(crate) struct FlowQueues<P, M: Management = codel::Control> {
+    turns: Turns,
+    parameters: M::Parameters,
     /// Mixed into the hash, so that collisions of flows vary with the seed.
     salt: u64,
-    flows: Vec<Flow<P>>,
+    flows: Vec<Flow<P, M>>,
     new_flows: VecDeque<usize>,
     old_flows: VecDeque<usize>,
     /// Packets in all flows.
@@ -28,20 +56,21 @@ pub(crate) struct FlowQueues<P> {
 }
 
 #[derive(Clone, Debug)]
-struct Flow<P> {
+struct Flow<P, M> {
     queue: PacketQueue<P>,
     credits: i64,
     listed: bool,
-    codel: Codel,
+    management: M,
 }
 
-impl<P> FlowQueues<P> {
-    pub(super) fn new(config: FqCodelConfig, salt: u64) -> Self {
-        let flow = |_| Flow { queue: PacketQueue::new(), credits: 0, listed: false, codel: Codel::default() };
+impl<P, M: Management> FlowQueues<P, M> {
+    pub(super) fn new(turns: Turns, parameters: M::Parameters, salt: u64) -> Self {
+        let flow = |_| Flow { queue: PacketQueue::new(), credits: 0, listed: false, management: M::default() };
         Self {
-            config,
+            turns,
+            parameters,
             salt,
-            flows: (0..config.flows).map(flow).collect(),
+            flows: (0..turns.flows).map(flow).collect(),
             new_flows: VecDeque::new(),
             old_flows: VecDeque::new(),
             waiting: 0,
@@ -53,6 +82,21 @@ impl<P> FlowQueues<P> {
         self.waiting
     }
 
+    /// The management of the queue that the packet would join, and the bytes in that.
+    pub(super) fn management_of(&mut self, packet: &Packet<P>) -> (&mut M, u64) {
+        let index = self.hash(packet.flow);
+        let flow = &mut self.flows[index];
+        (&mut flow.management, flow.queue.bytes())
+    }
+
+    /// Takes out the ACK that this packet, which is to join, makes needless.
+    pub(super) fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
+        let index = self.hash(new.flow);
+        let thinned = self.flows[index].queue.thin(new, filter)?;
+        self.waiting -= 1;
+        Some(thinned)
+    }
+
     /// Queues the packet, and returns the index of its queue.
     pub(super) fn push(&mut self, now: Time, packet: Packet<P>) -> usize {
         let index = self.hash(packet.flow);
@@ -61,13 +105,29 @@ impl<P> FlowQueues<P> {
         self.waiting += 1;
         if !flow.listed {
             flow.listed = true;
-            flow.credits = credits(self.config.quantum.get());
+            flow.credits = credits(self.turns.quantum.get());
             self.new_flows.push_back(index);
         }
         index
     }
 
-    /// The next packet in turn, after CoDel's drops; `None` if there is none.
+    /// Without a destination, the next packet of the queue whose turn it is; else of the first in order that has a packet to it in
+    /// front.
+    pub(super) fn next(
+        &mut self,
+        now: Time,
+        to: Option<Destination>,
+        fits: &dyn Fn(Bytes) -> bool,
+        drop: impl FnMut(&Packet<P>),
+    ) -> Option<Packet<P>> {
+        let Some(to) = to else { return self.dequeue(now, drop) };
+        let has_one = |&index: &usize| self.first(index).is_some_and(|packet| packet.to == to);
+        let index = (0..self.listed()).map(|place| self.at(place)).find(has_one)?;
+        let is_small_enough = self.first(index).is_some_and(|packet| fits(packet.size));
+        if is_small_enough { self.dequeue_from(index, now, drop) } else { None }
+    }
+
+    /// The next packet in turn, after drops; `None` if there is none.
     pub(super) fn dequeue(&mut self, now: Time, mut drop: impl FnMut(&Packet<P>)) -> Option<Packet<P>> {
         loop {
             let is_new = !self.new_flows.is_empty();
@@ -75,7 +135,7 @@ impl<P> FlowQueues<P> {
             let index = *list.front()?;
             let flow = &mut self.flows[index];
             if flow.credits <= 0 {
-                flow.credits += credits(self.config.quantum.get());
+                flow.credits += credits(self.turns.quantum.get());
                 list.pop_front();
                 self.old_flows.push_back(index);
                 continue;
@@ -93,21 +153,20 @@ impl<P> FlowQueues<P> {
         }
     }
 
-    /// This queue's next packet after CoDel's drops, paid with credits; `None` only if the queue is empty.
+    /// This queue's next packet after drops, paid with credits; `None` only if the queue is empty.
     pub(super) fn dequeue_from(
         &mut self,
         index: usize,
         now: Time,
         mut drop: impl FnMut(&Packet<P>),
     ) -> Option<Packet<P>> {
-        let setpoint = Setpoint { target: self.config.target, interval: self.config.interval };
         let flow = &mut self.flows[index];
         let mut dropped = 0;
         let count = |packet: Packet<P>| {
             dropped += 1;
             drop(&packet);
         };
-        let packet = flow.codel.dequeue(now, setpoint, &mut flow.queue, count)?;
+        let packet = flow.management.dequeue(now, self.parameters, &mut flow.queue, count)?;
         self.waiting -= dropped + 1;
         flow.credits -= credits(frame_bytes(&packet));
         Some(packet)
@@ -151,7 +210,7 @@ impl<P> FlowQueues<P> {
         let half = flow.queue.bytes() / 2;
         let mut dropped = 0;
         let mut refused = None;
-        while dropped == 0 || (dropped < self.config.drop_batch && flow.queue.bytes() > half && flow.queue.len() > 1) {
+        while dropped == 0 || (dropped < self.turns.drop_batch && flow.queue.bytes() > half && flow.queue.len() > 1) {
             let (_, packet) = flow.queue.pop().expect("the fattest flow has a packet");
             dropped += 1;
             if index == joined && flow.queue.is_empty() {
@@ -160,7 +219,7 @@ impl<P> FlowQueues<P> {
                 drop(&packet);
             }
         }
-        flow.codel.on_overflow(dropped);
+        flow.management.on_overflow(dropped);
         self.waiting -= dropped as usize;
         refused
     }
@@ -180,7 +239,7 @@ impl<P> FlowQueues<P> {
         hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         hash ^= hash >> 31;
-        (((hash >> 32) * u64::from(self.config.flows)) >> 32) as usize
+        (((hash >> 32) * u64::from(self.turns.flows)) >> 32) as usize
     }
 }
 

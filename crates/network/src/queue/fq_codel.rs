@@ -28,7 +28,9 @@
 //! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing), §5.2 (parameters); RFC 8289 §5; T. Høiland-Jørgensen et
 //! al.: Ending the anomaly: achieving low latency and airtime fairness in WiFi, USENIX ATC 2017 (above Wi-Fi devices).
 
-use super::flow_queues::FlowQueues;
+use super::ack_filter::Filter;
+use super::codel::Setpoint;
+use super::flow_queues::{FlowQueues, Turns};
 use super::{Desk, Scheduler, Served, Setup};
 use crate::config::{ConfigError, check};
 use crate::packet::{Destination, Packet};
@@ -62,6 +64,12 @@ impl FqCodelConfig {
         drop_batch: 64,
     };
 
+    /// Queues with these parameters.
+    pub(super) fn queues<P>(self, salt: u64) -> FlowQueues<P> {
+        let Self { target, interval, quantum, flows, drop_batch } = self;
+        FlowQueues::new(Turns { quantum, flows, drop_batch }, Setpoint { target, interval }, salt)
+    }
+
     /// Whether they are possible.
     pub(super) fn validate(self) -> Result<(), ConfigError<&'static str>> {
         let at_least_1 = |name, value: u64| check(value >= 1, name, || (value.to_string(), "1 or more".into()));
@@ -83,7 +91,7 @@ pub(crate) type FqCodel<P> = Served<P, FlowQueues<P>>;
 impl<P> FqCodel<P> {
     /// An empty queue; its random stream is drawn from once.
     pub(super) fn new(config: FqCodelConfig, setup: Setup<'_>) -> Self {
-        Self::of(FlowQueues::new(config, setup.streams.stream(setup.name).next_u64()), setup)
+        Self::of(config.queues(setup.streams.stream(setup.name).next_u64()), setup)
     }
 }
 
@@ -105,7 +113,6 @@ impl<P> Scheduler<P> for FlowQueues<P> {
         }
     }
 
-    /// Without a destination, of the queue whose turn it is; else of the first in order that has a packet to it in front.
     fn next(
         &mut self,
         now: Time,
@@ -113,12 +120,11 @@ impl<P> Scheduler<P> for FlowQueues<P> {
         fits: &dyn Fn(Bytes) -> bool,
         desk: &mut Desk<P>,
     ) -> Option<Packet<P>> {
-        let drop = |packet: &Packet<P>| desk.drop(now, Cause::CoDel, packet);
-        let Some(to) = to else { return self.dequeue(now, drop) };
-        let has_one = |&index: &usize| self.first(index).is_some_and(|packet| packet.to == to);
-        let index = (0..self.listed()).map(|place| self.at(place)).find(has_one)?;
-        let is_small_enough = self.first(index).is_some_and(|packet| fits(packet.size));
-        if is_small_enough { self.dequeue_from(index, now, drop) } else { None }
+        Self::next(self, now, to, fits, |packet| desk.drop(now, Cause::CoDel, packet))
+    }
+
+    fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
+        Self::thin(self, new, filter)
     }
 }
 

@@ -68,10 +68,12 @@ macro_rules! disciplines {
             /// An empty queue; `name` is that of its random stream, if it has one.
             pub(crate) fn new(config: QueueConfig, streams: Streams, name: &str) -> Self {
                 let setup = Setup { limit: config.packets, streams, name };
-                match config.discipline {
+                let mut queue = match config.discipline {
                     $($(#[cfg($when)])? Discipline::$discipline $(($parameters))? =>
                         Self::$discipline($discipline::new($($parameters,)? setup)),)+
-                }
+                };
+                queue.desk_mut().filter = config.ack_filter.map(|filter| Filter { filter, read: |_| None });
+                queue
             }
         }
     };

@@ -176,12 +176,18 @@ impl<P> Queue<P> for Mac80211<P> {
     /// Above the limit the largest queue is cut. The packet goes back if it is among the dropped.
     fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         let index = index_of(&packet);
+        let filter = self.desk.filter;
         let station = self.station(index);
+        let needless = filter.and_then(|filter| station.queues.thin(&packet, &filter));
         let flow = station.queues.push(now, packet);
         if !std::mem::replace(&mut station.is_listed, true) {
             self.list(index);
         }
         self.above += 1;
+        if let Some(ack) = needless {
+            self.above -= 1;
+            self.desk.drop(now, Cause::NewerAck, &ack);
+        }
         let taken = if self.above > self.desk.limit { self.drop_from_the_fattest(now, index, flow) } else { Ok(()) };
         self.pull(now);
         self.desk.counted.change(now, self.len());
@@ -408,7 +414,7 @@ impl<P> Mac80211<P> {
 impl<P> Station<P> {
     fn new(config: Mac80211Config, salt: u64) -> Self {
         Self {
-            queues: FlowQueues::new(config.flows, salt),
+            queues: config.flows.queues(salt),
             is_listed: false,
             deficit: WEIGHT,
             expected: VecDeque::new(),

@@ -3,11 +3,14 @@
 //! A discipline is a file, its `mod`, and a line in the list below (docs/guide/new-parts.md). It is a [`Queue`]; or, if it
 //! does nothing but choose the next packet, a [`Scheduler`], with [`Served`] around it.
 
+mod ack_filter;
+mod cake;
 mod codel;
 mod desk;
 mod fifo;
 mod flow_queues;
 mod fq_codel;
+mod fq_pie;
 #[cfg(test)]
 #[path = "../../tests/examples/lifo.rs"]
 mod lifo;
@@ -15,27 +18,47 @@ mod lifo;
 mod list;
 mod mac80211;
 mod packet_queue;
+mod pie;
+mod red;
 
 use crate::config::ConfigError;
 use crate::packet::{Destination, Packet};
 use crate::random::Streams;
 use crate::statistics::{Observed, QueueId};
+use ack_filter::Filter;
+pub use ack_filter::{AckFilter, ReadAck, TcpAck};
+use cake::Cake;
+pub use cake::CakeConfig;
+use codel::Codel;
 pub(crate) use desk::{Desk, Scheduler, Served};
 use enum_dispatch::enum_dispatch;
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
+use fq_pie::FqPie;
 use lasthop_units::{Bytes, Rate, Span, Time};
 #[cfg(test)]
 use lifo::Lifo;
 use mac80211::Mac80211;
 pub use mac80211::{DeviceLimit, Mac80211Config};
+use pie::Pie;
+use red::Red;
 
 disciplines! {
     /// First in, first out; tail drop.
     Fifo = "fifo", anywhere, 100 packets;
     /// [FQ-CoDel](../models/queues.md#fq-codel) with the parameters of RFC 8290.
     FqCodel(parameters: FqCodelConfig) = "fq_codel", anywhere, 100 packets;
+    /// [CoDel](../models/queues.md#codel-pie-and-red) over one queue, RFC 8289.
+    Codel = "codel", anywhere, 1000 packets;
+    /// [PIE](../models/queues.md#codel-pie-and-red) with Linux's defaults, RFC 8033.
+    Pie = "pie", anywhere, 1000 packets;
+    /// [FQ-PIE](../models/queues.md#codel-pie-and-red): Linux's queues of flows in turn, each under PIE.
+    FqPie = "fq_pie", anywhere, 10240 packets;
+    /// [RED](../models/queues.md#codel-pie-and-red) with what Linux's `tc` makes of the limit.
+    Red = "red", anywhere, 100 packets;
+    /// [CAKE](../models/queues.md#cake) with one tin: flows under COBALT, fair between hosts.
+    Cake(parameters: CakeConfig) = "cake", anywhere, 10240 packets;
     /// The [queues per station of Linux's mac80211](../models/queues.md#mac80211s-queues), with airtime fairness and airtime limits.
     Mac80211(parameters: Mac80211Config) = "mac80211", of_wifi, 8192 packets;
     /// The example of docs/guide/new-parts.md.
@@ -51,22 +74,29 @@ pub struct QueueConfig {
     /// The limit in packets, including the one in service; at least 1. Of `Mac80211`: without those in the device
     /// queue.
     pub packets: usize,
+    /// Whether ACKs that newer ones make needless leave it.
+    pub ack_filter: Option<AckFilter>,
 }
 
 impl QueueConfig {
+    /// A queue of this discipline with this limit in packets.
+    pub const fn of(discipline: Discipline, packets: usize) -> Self {
+        Self { discipline, packets, ack_filter: None }
+    }
+
     /// A drop-tail queue with this limit in packets.
     pub const fn fifo(packets: usize) -> Self {
-        Self { discipline: Discipline::Fifo, packets }
+        Self::of(Discipline::Fifo, packets)
     }
 
     /// FQ-CoDel with the RFC's parameters and this limit in packets. The RFC's own limit is 10240.
     pub const fn fq_codel(packets: usize) -> Self {
-        Self { discipline: Discipline::FqCodel(FqCodelConfig::DEFAULT), packets }
+        Self::of(Discipline::FqCodel(FqCodelConfig::DEFAULT), packets)
     }
 
     /// mac80211's queues with Linux's parameters and this limit in packets. Linux's own limit is 8192.
     pub const fn mac80211(packets: usize) -> Self {
-        Self { discipline: Discipline::Mac80211(Mac80211Config::DEFAULT), packets }
+        Self::of(Discipline::Mac80211(Mac80211Config::DEFAULT), packets)
     }
 }
 
@@ -158,6 +188,11 @@ impl<P> AnyQueue<P> {
         self.desk().counted.observe(place, now)
     }
 
+    /// Its filter, if it has one, knows ACKs by this function from now on.
+    pub(crate) fn read_acks(&mut self, read: ReadAck<P>) {
+        self.desk_mut().filter.iter_mut().for_each(|filter| filter.read = read);
+    }
+
     pub(crate) fn reset_statistics(&mut self, now: Time) {
         self.desk_mut().counted.reset(now);
     }
@@ -195,7 +230,7 @@ mod tests {
             limit in 1..20_usize,
         ) {
             for &(word, discipline) in Discipline::WORDS {
-                let mut queue = AnyQueue::new(QueueConfig { discipline, packets: limit }, Streams::new(1), "queue");
+                let mut queue = AnyQueue::new(QueueConfig::of(discipline, limit), Streams::new(1), "queue");
                 queue.desk_mut().note_dropped();
                 let (mut now, mut offered, mut gone) = (Time::ZERO, 0, Vec::new());
                 for &(step, node, number, micros) in &steps {
@@ -223,14 +258,14 @@ mod tests {
                 gone.dedup();
                 prop_assert_eq!(gone.len() + queue.len(), offered as usize, "{}: twice", word);
                 let counted = &queue.desk().counted;
-                prop_assert!(counted.drops(Cause::QueueFull) + counted.drops(Cause::CoDel) <= offered);
+                prop_assert!(Cause::ALL.into_iter().map(|cause| counted.drops(cause)).sum::<u64>() <= offered);
             }
         }
     }
 
     #[test]
     fn the_last_packet_of_the_example_is_the_first_to_go() {
-        let mut queue = AnyQueue::new(QueueConfig { discipline: Discipline::Lifo, packets: 3 }, Streams::new(1), "");
+        let mut queue = AnyQueue::new(QueueConfig::of(Discipline::Lifo, 3), Streams::new(1), "");
         for number in 0..4 {
             assert_eq!(queue.push(Time::ZERO, Packet::full(number)).is_ok(), number < 3);
         }

@@ -1,11 +1,14 @@
 //! The packets of one flow, with their times of arrival and their bytes.
 
-use crate::packet::Packet;
-use lasthop_units::Time;
+use super::ack_filter::Filter;
+use crate::packet::{Destination, Packet};
+use lasthop_units::{Bytes, Time};
 use std::collections::VecDeque;
 
 /// An Ethernet header. Linux's queues count the frame as handed to the device, so 1514 bytes for the largest IP packet.
 const HEADER_BYTES: u64 = 14;
+/// The largest such frame.
+pub(super) const MAX_FRAME_BYTES: u64 = 1514;
 
 #[derive(Clone, Debug)]
 pub(crate) struct PacketQueue<P> {
@@ -26,6 +29,29 @@ impl<P> PacketQueue<P> {
     /// The oldest packet and its time of arrival.
     pub(crate) fn pop(&mut self) -> Option<(Time, Packet<P>)> {
         let (arrival, packet) = self.packets.pop_front()?;
+        self.bytes -= frame_bytes(&packet);
+        Some((arrival, packet))
+    }
+
+    /// The oldest packet to this destination, or of all, if it is of a size that `fits`.
+    pub(super) fn pop_to(
+        &mut self,
+        to: Option<Destination>,
+        fits: &dyn Fn(Bytes) -> bool,
+    ) -> Option<(Time, Packet<P>)> {
+        let goes_there = |(_, packet): &(Time, Packet<P>)| to.is_none_or(|to| packet.to == to);
+        let place = self.packets.iter().position(goes_there)?;
+        if fits(self.packets[place].1.size) { self.remove(place) } else { None }
+    }
+
+    /// Takes out the ACK that this packet, which is to join, makes needless.
+    pub(super) fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
+        let place = filter.needless(self.packets.iter().map(|(_, packet)| packet), new)?;
+        self.remove(place).map(|(_, packet)| packet)
+    }
+
+    fn remove(&mut self, place: usize) -> Option<(Time, Packet<P>)> {
+        let (arrival, packet) = self.packets.remove(place)?;
         self.bytes -= frame_bytes(&packet);
         Some((arrival, packet))
     }

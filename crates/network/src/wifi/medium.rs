@@ -58,7 +58,7 @@ use super::rate_control::{Controller as _, Decision, RateControl, RateSet};
 use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
-use crate::queue::{AnyQueue, Queue as _, QueueConfig};
+use crate::queue::{AnyQueue, Queue as _, QueueConfig, ReadAck};
 use crate::random::{Streams, happens};
 use crate::schedule::Schedule;
 use crate::statistics::{Cause, Observed, QueueId, StationStatistics, Statistics, Way};
@@ -118,6 +118,7 @@ pub(crate) struct Medium<P> {
     collisions: u64,
     broadcasts: u64,
     air_tap: AirTap<P>,
+    read_acks: Option<ReadAck<P>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -198,6 +199,7 @@ impl<P: Clone> Medium<P> {
             collisions: 0,
             broadcasts: 0,
             air_tap: AirTap(None),
+            read_acks: None,
         }
     }
 

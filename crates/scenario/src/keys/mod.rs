@@ -21,8 +21,8 @@ use lasthop_keys::{
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
-    Band, ChannelWidth, DeviceLimit, Discipline, GuardInterval, LossAt, Modulation, RateControl, RateSet, Standard,
-    WifiConfig,
+    AckFilter, Band, ChannelWidth, DeviceLimit, Discipline, GuardInterval, LossAt, Modulation, RateControl, RateSet,
+    Standard, WifiConfig,
 };
 use lasthop_policy::{LawPart, PolicyName, PolicySettings};
 use lasthop_tcp::{Recovery, RtoEstimator};
@@ -134,6 +134,9 @@ keys! {
         queue_packets: usize = integer(1, 100_000), derived("as usual with its [discipline](#disciplines-of-queues)", usual_queue_packets);
         /// The [discipline](#disciplines-of-queues) of that queue.
         queue: Discipline = choice(Discipline::WORDS), "fifo";
+        /// An [ACK filter](../models/queues.md#ack-filter) in that queue, as CAKE's: pure ACKs that newer ones make needless leave it.
+        /// Without it, none.
+        ack_filter: Option<AckFilter> = choice(AckFilter::WORDS), Absent;
         /// *mac80211* Whether all stations get the same airtime; else they take turns.
         airtime_fairness: Option<bool> = flag(), by_word(key!(AccessKeys, queue), [("mac80211", true)]), when is("queue", ["mac80211"]);
         /// *mac80211* What limits the device's queue: "airtime", 5 to 12 ms for each station (AQL), or two "aggregates", as in ath9k.
@@ -217,6 +220,9 @@ keys! {
         queue_packets: usize = integer(1, 1_000_000), 100;
         /// The [discipline](#disciplines-of-queues) of that queue.
         queue: Discipline = choice(&disciplines_of_links()), "fifo";
+        /// An [ACK filter](../models/queues.md#ack-filter) in that queue: pure ACKs that newer ones make needless leave it. Without it,
+        /// none.
+        ack_filter: Option<AckFilter> = choice(AckFilter::WORDS), Absent;
         /// Probability that a packet is lost at random, forth, each packet for itself.
         loss: Probability = probability(), 0.0;
         /// Where that loss is: before the queue, so that a lost packet takes neither room nor time, or after it, as an error of
@@ -230,6 +236,9 @@ keys! {
         back_queue_packets: usize = integer(1, 1_000_000), derived(AS_FORTH, |link| link.get("queue_packets").cloned());
         /// The discipline of that queue.
         back_queue: Discipline = choice(&disciplines_of_links()), derived(AS_FORTH, |link| link.get("queue").cloned());
+        /// An ACK filter in that queue.
+        back_ack_filter: Option<AckFilter> =
+            choice(AckFilter::WORDS), derived(AS_FORTH, |link| link.get("ack_filter").cloned());
         /// Probability that a packet is lost at random, back.
         back_loss: Probability = probability(), 0.0;
         /// Where that loss is.

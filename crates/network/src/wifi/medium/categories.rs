@@ -64,6 +64,7 @@ impl<P: Clone> Medium<P> {
         let stream = self.streams.stream(&format!("wifi/backoff/{name}"));
         let mut queue = AnyQueue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
         queue.number_stations(numbers);
+        self.read_acks.into_iter().for_each(|read| queue.read_acks(read));
         let sender = self.contention.add(window, aifsn as i8 - USUAL_AIFSN as i8, stream, node);
         let reports = self.senders[node].reports;
         self.senders.push(Sender::new(node, category, txop, queue));

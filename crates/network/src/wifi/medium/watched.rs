@@ -2,7 +2,7 @@
 
 use super::{Medium, Phase, Transmission};
 use crate::packet::{NodeId, Packet};
-use crate::queue::Queue as _;
+use crate::queue::{Queue as _, ReadAck};
 use crate::statistics::QueueId;
 use crate::watch::{self, AirFate, AirFrame, AirKind, Aired, Log, Seen, Tap};
 use crate::wifi::direction::{Link, UP};
@@ -45,6 +45,12 @@ impl<P: Clone> Medium<P> {
         for sender in 0..self.senders.len() {
             self.watch_sender(sender);
         }
+    }
+
+    /// Queues with a filter know ACKs by this function from now on.
+    pub(crate) fn read_acks(&mut self, read: ReadAck<P>) {
+        self.read_acks = Some(read);
+        self.senders.iter_mut().for_each(|sender| sender.queue.read_acks(read));
     }
 
     /// Tells the losses of a sender's queue.
