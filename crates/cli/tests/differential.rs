@@ -81,6 +81,19 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
     compare_in("scenarios/ten-uploads.toml", &settings, of, (0.10, 0.25), SEEDS, &told);
 }
 
+/// One upload over a path that is too long for the window that 1 MiB of send buffer holds.
+#[test]
+fn a_send_buffer_limits_the_window_alike() {
+    if !can_run() {
+        return;
+    }
+    let settings =
+        ["hosts.0.count=1", "path.rtt_ms=300", "hosts.0.send_buffer_kib=1024", "duration_s=12", "warmup_s=5"]
+            .map(str::to_owned);
+    let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
+    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.10, 0.10), SEEDS, "1 MiB over 300 ms: Mb/s and ms");
+}
+
 /// Behind the access point with ARF and a constant window: goodput and median round trip, and both habitats' hosts take the
 /// same time to answer. What they take decides the goodput (docs/results/validation.md).
 fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32, measured_s: u32) {

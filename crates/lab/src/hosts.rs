@@ -3,6 +3,7 @@
 //! As with simulated hosts, both ends of a connection have the host's stack. At each node where connections end, there
 //! is thus one server for each stack and each law that uses clients' reports. Most scenarios need only one server.
 
+use crate::Grain;
 use crate::addresses::{AddressPlan, GUEST_ADDRESSES};
 use crate::agents::controls;
 use crate::error::{Doing, Error, Result};
@@ -49,8 +50,10 @@ pub(crate) struct ServerSpec {
     stack: Stack,
     /// The law that its listener needs before the first SYN, to use clients' reports of their last links.
     hears: Option<Choice>,
-    /// On links, those of its hosts. Behind an access point, servers are modern, with large buffers.
-    habits: Option<Habits>,
+    /// Those of its hosts; behind an access point, servers are modern but for their send buffers.
+    habits: Habits,
+    /// Whether TCP small queues apply here.
+    pub(crate) has_small_queues: bool,
     /// Whether it is a guest's, with the guest's addresses and without flows of the scenario.
     of_guest: bool,
 }
@@ -69,8 +72,15 @@ pub(crate) struct GuestAt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Habits {
     era: Era,
+    /// The most memory of a send buffer, as the kernel counts it.
     send_buffer: Bytes,
+    /// As [`Settings::gso_segments`].
+    gso_segments: Option<u32>,
 }
+
+/// What the kernel counts in a send buffer for a packet of TCP beyond its data: `SKB_TRUESIZE(MAX_TCP_HEADER)`; seen as the
+/// `sk_wmem_queued` of `ss -m` less the unacknowledged bytes, for each packet, on Linux 6.18, x86-64.
+const PACKET_BEYOND_DATA: u64 = 832;
 
 /// All ends.
 pub(crate) struct Hosts {
@@ -129,13 +139,11 @@ impl Servers {
 
 impl ServerSpec {
     fn of(host: &HostSpec, node: NodeId, on_links: bool) -> Self {
-        let habits = on_links.then(|| Habits::of(&host.kind));
-        Self { node, stack: stack_of(&host.kind), hears: laws::hears(&host.kind), habits, of_guest: false }
-    }
-
-    /// Whether TCP small queues apply here.
-    pub(crate) fn is_modern(&self) -> bool {
-        self.habits.is_some_and(|habits| habits.era == Era::Modern)
+        let has_small_queues = on_links && host.kind.era == Era::Modern;
+        let habits = Habits::of(&host.kind, has_small_queues);
+        let habits = if on_links { habits } else { Habits { era: Era::Modern, ..habits } };
+        let (stack, hears) = (stack_of(&host.kind), laws::hears(&host.kind));
+        Self { node, stack, hears, habits, has_small_queues, of_guest: false }
     }
 }
 
@@ -229,7 +237,8 @@ fn metrics(stack: &Stack, guest: Option<GuestAt<'_>>) -> Vec<RouteMetric> {
 
 fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestAt<'_>>) -> Result<Tun> {
     quiet(ipv6)?;
-    Habits::of(&spec.kind).set_sysctls()?;
+    let habits = Habits::of(&spec.kind, spec.kind.era == Era::Modern);
+    habits.set_sysctls()?;
     let stack = stack_of(&spec.kind);
     stack.set_sysctls()?;
     let queue_packets = match spec.kind.era {
@@ -247,6 +256,7 @@ fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestA
         queue_packets,
         metrics: metrics(&stack, guest.filter(|_| !controls(spec))),
         gro: stack.gro(),
+        gso_segments: habits.gso_segments,
     })
 }
 
@@ -254,8 +264,7 @@ fn server_device(number: u16, spec: &ServerSpec, guest: Option<GuestAt<'_>>) -> 
     let ipv6 = spec.of_guest && has_ipv6();
     quiet(ipv6)?;
     sysctl("ipv4/tcp_rmem", "4096 131072 8388608")?;
-    sysctl("ipv4/tcp_wmem", "4096 65536 8388608")?;
-    spec.habits.map_or(Ok(()), Habits::set_sysctls)?;
+    spec.habits.set_sysctls()?;
     spec.stack.set_sysctls()?;
     let mut addresses: Vec<(IpAddr, u8)> = Vec::new();
     if spec.of_guest {
@@ -271,12 +280,31 @@ fn server_device(number: u16, spec: &ServerSpec, guest: Option<GuestAt<'_>>) -> 
         queue_packets: UNREAD_PACKETS,
         metrics: metrics(&spec.stack, guest),
         gro: spec.stack.gro(),
+        gso_segments: spec.habits.gso_segments,
     })
 }
 
 impl Habits {
-    fn of(kind: &HostKind) -> Self {
-        Self { era: kind.era, send_buffer: kind.tcp.send_buffer }
+    /// A send buffer holds as many segments as that of a simulated host, whatever this kernel counts for one.
+    ///
+    /// A packet of TCP has several segments in kernels of today, which part it as late as they can. A write then fills what is left
+    /// of the last packet also where the send buffer is full (tcp_sendmsg()), up to the window, whatever that is. Stacks
+    /// of 2012 had a segment a packet at devices without TSO, such as those of Wi-Fi.
+    fn of(kind: &HostKind, has_small_queues: bool) -> Self {
+        let segments = match kind.era {
+            Era::Y2012 => Some(1),
+            Era::Modern => has_small_queues.then_some(Grain::CHOSEN.tcp_segments),
+        };
+        let memory = |segments: u32| {
+            let payload = kind.tcp.full_payload();
+            let held = kind.tcp.send_capacity(payload) / u64::from(payload);
+            let counted = held * (u64::from(payload) + PACKET_BEYOND_DATA / u64::from(segments));
+            // What the sysctl takes.
+            Bytes::new(counted.min(i32::MAX as u64))
+        };
+        let send_buffer = segments.map_or(kind.tcp.send_buffer, memory);
+        // A valve sets its own.
+        Self { era: kind.era, send_buffer, gso_segments: segments.filter(|_| kind.era == Era::Y2012) }
     }
 
     fn set_sysctls(self) -> Result<()> {
@@ -327,4 +355,25 @@ fn dropped_by_device() -> Result<u64> {
     let row = table.lines().find_map(|line| line.trim().strip_prefix(INTERFACE)?.strip_prefix(':'));
     let column = row.and_then(|row| row.split_whitespace().nth(TRANSMIT_DROP)?.parse().ok());
     column.ok_or_else(|| Error::Machine("/proc/net/dev has no row for a host's TUN device".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_send_buffer_has_the_memory_that_the_kernel_counts_for_its_segments() {
+        let habits = |era: &str, has_small_queues| {
+            let text = format!("[[hosts]]\nera = \"{era}\"\n");
+            let scenario = Scenario::from_toml("some.toml", &text, &[]).expect("a scenario");
+            Habits::of(&scenario.hosts[0].kind, has_small_queues)
+        };
+        // 1 MiB of 2012: 555 segments of 1448 bytes, each a packet.
+        let of_2012 = habits("2012", false);
+        assert_eq!((of_2012.send_buffer.get(), of_2012.gso_segments), (555 * (1448 + 832), Some(1)));
+        // 4 MiB of today: 2826 segments, two a packet at a valve, which parts them itself.
+        let today = habits("modern", true);
+        assert_eq!((today.send_buffer.get(), today.gso_segments), (2826 * (1448 + 416), None));
+        assert_eq!(habits("modern", false).send_buffer, Bytes::from_kib(4096));
+    }
 }

@@ -201,7 +201,7 @@ fn run_in_steps(
     let plans = flow_plans(scenario.seed, &specs, &servers, &laws, config.aggregates());
     let flows = Flows::prepare(options.traffic, plans, &hosts)?;
     let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
-    let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
+    let of_servers = servers.specs.iter().map(|server| server.has_small_queues);
     let ends = specs.len() + servers.specs.len();
     let has_guest = |end| guest.is_some_and(|guest| end == usize::from(guest.host) || end == ends - 1);
     let station = |(end, queues_in_model)| Station::new(queues_in_model, has_guest(end), grain.tcp_segments);

@@ -316,7 +316,7 @@ impl<'a> Traffic<'a> {
             }
             Action::Saturate(_) | Action::Cease => unreachable!("a scenario with saturated traffic is refused"),
         }
-        self.flush(number, clock.now());
+        self.flush(number, &[Direction::Up, Direction::Down], clock.now());
         Ok(())
     }
 
@@ -376,8 +376,8 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Writes what both ends of a flow have to write.
-    fn flush(&mut self, number: usize, now: Time) {
+    /// Writes what these ends of a flow have to write.
+    fn flush(&mut self, number: usize, of: &[Direction], now: Time) {
         let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         if !flow.started || flow.failed.is_some() {
             return;
@@ -387,7 +387,8 @@ impl<'a> Traffic<'a> {
             Direction::Down => [flow.server.as_ref(), Some(&flow.client)],
         };
         let mut outcome = Ok(());
-        if let Some(sender) = sender.filter(|_| !flow.closed) {
+        let writes = of.contains(&plan.spec.direction);
+        if let Some(sender) = sender.filter(|_| writes && !flow.closed) {
             outcome = send_all(sender, &self.zeroes[..WRITE_BYTES], &mut flow.unwritten);
             if outcome.is_ok() && flow.closing && flow.unwritten == 0 && flow.server.is_some() {
                 let _ = self.epoll.delete(sender);
@@ -395,7 +396,8 @@ impl<'a> Traffic<'a> {
                 flow.closed = true;
             }
         }
-        if let Some(receiver) = receiver.filter(|_| flow.unasked > 0) {
+        let asks = of.iter().any(|end| *end != plan.spec.direction);
+        if let Some(receiver) = receiver.filter(|_| asks && flow.unasked > 0) {
             outcome = outcome.and(send_all(receiver, &self.zeroes[..WRITE_BYTES], &mut flow.unasked));
         }
         if let Err(error) = outcome {
@@ -404,8 +406,11 @@ impl<'a> Traffic<'a> {
     }
 
     /// Handles an event on one end of a flow: the host's ("up") or its server's.
+    ///
+    /// This end alone writes. A write into a full send buffer still fills the last packet of the queue (tcp_sendmsg()), so
+    /// a sender that wrote whenever its receiver has read would fill several times its send buffer.
     fn serve(&mut self, number: usize, end: Direction, clock: Clock) -> Result<()> {
-        self.flush(number, clock.now());
+        self.flush(number, &[end], clock.now());
         let (flow, plan) = (&mut self.flows[number], &mut self.plans[number]);
         let socket = match end {
             Direction::Up => Some(&flow.client),

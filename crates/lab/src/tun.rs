@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) metrics: Vec<RouteMetric>,
     /// Whether the kernel joins segments that it is given.
     pub(crate) gro: Option<Gro>,
+    /// The most segments of TCP in a packet of the kernel, before they are parted; `None`: 64 KiB.
+    pub(crate) gso_segments: Option<u32>,
 }
 
 /// A TUN device, up, with addresses and default routes. It disappears with its file descriptor.
@@ -61,6 +63,7 @@ impl Tun {
         }
         netlink.bring_up(index, settings.queue_packets)?;
         netlink.queue_plainly(index)?;
+        settings.gso_segments.map_or(Ok(()), |segments| netlink.limit_gso(index, segments))?;
         if let Some(gro) = settings.gro {
             netlink.limit_gro(index, gro.below_bytes)?;
             gro::wait_for_the_burst()?;

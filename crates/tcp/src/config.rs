@@ -1,6 +1,7 @@
 //! The switches of a TCP stack, and the two sets of defaults.
 
 use crate::pacing::quantum_segments;
+use crate::segment::TIMESTAMPS_BYTES;
 use lasthop_laws::SlowStart;
 use lasthop_units::{Bytes, Rate, Span};
 use std::fmt;
@@ -327,8 +328,13 @@ impl Config {
         Ok(())
     }
 
-    /// Bytes of data that the send buffer holds in segments of `payload_bytes`.
-    pub(crate) fn send_capacity(&self, payload_bytes: u32) -> u64 {
+    /// Payload of a full segment in bytes, beside timestamps if it has them.
+    pub fn full_payload(&self) -> u32 {
+        (self.mss.get() - if self.timestamps { TIMESTAMPS_BYTES } else { 0 }) as u32
+    }
+
+    /// Bytes of data that the send buffer holds in segments of `payload_bytes`, above 0.
+    pub fn send_capacity(&self, payload_bytes: u32) -> u64 {
         let payload = u64::from(payload_bytes);
         (self.send_buffer.get() / (payload + self.send_buffer_overhead.get())).max(2) * payload
     }
