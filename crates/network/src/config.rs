@@ -35,6 +35,7 @@ pub struct Config {
 
 /// The connection between the hosts.
 #[derive(Clone, PartialEq, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a run has one")]
 pub enum Topology {
     /// All hosts behind one access, and one server behind a path.
     AccessPoint {
