@@ -633,8 +633,8 @@ fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
     let vary = ["--vary", "hosts.0.count=1,2", "--hosts", "kernel", "--jobs", "2"];
     refused(&lasthop(&[&["compare", &scenario][..], &vary].concat()), &["--jobs", "--hosts simulated"]);
     refused(&lasthop(&["run", &scenario, "--retries", "2"]), &["--retries", "--hosts kernel"]);
-    let output = lasthop(&["run", &scenario, "--set", "hosts.0.congestion_control=bbr"]);
-    refused(&output, &["bbr", "hosts.0.congestion_control", "newreno, cubic"]);
+    let output = lasthop(&["run", &scenario, "--set", "hosts.0.congestion_control=illinois"]);
+    refused(&output, &["illinois", "hosts.0.congestion_control", "newreno, cubic"]);
 }
 
 #[test]

@@ -236,9 +236,10 @@ fn a_run_that_is_stopped_has_no_result() {
 
 #[test]
 fn a_congestion_control_of_the_kernel_is_refused_with_those_that_are_here() {
-    let error = lasthop_sim::check(&load(WIRE, &["hosts.0.congestion_control=bbr"])).expect_err("there is no bbr");
+    let error = lasthop_sim::check(&load(WIRE, &["hosts.0.congestion_control=illinois"])).expect_err("there is none");
     let said = error.to_string();
-    let begin = "`hosts.0.congestion_control=bbr` on some.toml: hosts[0].congestion_control: simulated hosts have no";
+    let begin =
+        "`hosts.0.congestion_control=illinois` on some.toml: hosts[0].congestion_control: simulated hosts have no";
     assert!(said.starts_with(begin) && said.contains("accepted: newreno, cubic"), "{said}");
 }
 

@@ -189,10 +189,10 @@ mod tests {
         let mut stream = Streams::new(1).stream("queue");
         (0..3).for_each(|_| assert!(!control.drops(Time::ZERO, 16_000, &mut stream)));
         // 16000 (1 - (15/16)^3) = 2816.40625.
-        assert_eq!(control.average, 2816.406_25);
+        assert_eq!(control.average, 2_816.406_25);
         // 8 ms at 10 Mb/s are ten packets of 1000 bytes: × (15/16)^10.
         control.idle_since = Some(Time::ZERO);
         control.drops(Time::ZERO + Span::from_millis(8), 0, &mut stream);
-        assert!((control.average - 2816.406_25 * (15.0_f64 / 16.0).powi(10)).abs() < 1e-6);
+        assert!((control.average - 2_816.406_25 * (15.0_f64 / 16.0).powi(10)).abs() < 1e-6);
     }
 }
