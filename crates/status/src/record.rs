@@ -453,7 +453,7 @@ mod tests {
         let error = open_up_to(&path, 1 << 20).and_then(|mut file| file.read_to_end(&mut all)).expect_err("too long");
         assert!(error.to_string().starts_with("it has more than 1 MiB, the most that is read"), "{error}");
         let error = open(Path::new("/dev/zero")).err().expect("endless").to_string();
-        assert_eq!(error, "it is a device; accepted: a file or a pipe");
+        assert_eq!(error, "it is a device; accepted: a file, or a pipe that somebody writes into");
     }
 
     #[test]
