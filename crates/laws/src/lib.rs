@@ -129,7 +129,6 @@ impl Default for Start {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Law {
     name: LawName,
-    steers: bool,
     parameters: Parameters,
     raw: c::lh_law,
 }
@@ -150,7 +149,7 @@ impl Law {
             LawName::Own(own) => own.init(&mut raw, choice.parameters.raw(), &start),
             name => call::lh_law_init(&mut raw, name.number(), choice.parameters.raw(), &start),
         }
-        Self { name: choice.name, steers: choice.name.steers(), parameters: choice.parameters, raw }
+        Self { name: choice.name, parameters: choice.parameters, raw }
     }
 
     /// The law's name.
@@ -226,8 +225,8 @@ impl Law {
     }
 
     /// Whether the law sets the window and the pace itself ([`LawName::steers`]): the stack reduces nothing.
-    pub const fn steers(&self) -> bool {
-        self.steers
+    pub fn steers(&self) -> bool {
+        self.name.steers()
     }
 
     /// An ACK arrived, for a law that steers: sets window and pace.

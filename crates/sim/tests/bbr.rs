@@ -65,6 +65,18 @@ fn beside_cubic_neither_starves() {
     assert!(mixed.flows.iter().all(|flow| flow.goodput_mbps > 0.2 * fair), "{:?}", mixed.flows);
 }
 
+/// RFC 6582's and RFC 6675's windows are not its own, so its losses are found as with PRR.
+#[test]
+fn the_way_a_window_is_reduced_does_not_concern_it() {
+    let goodput = |recovery: &str| {
+        let settings = ["path.loss=0.02".to_owned(), format!("hosts.0.tcp.recovery={recovery}")];
+        run(&[&settings[0], &settings[1], "hosts.0.flows.0.direction=up"]).aggregate_goodput_mbps
+    };
+    let prr = goodput("prr");
+    assert!(prr > 8.5, "{prr}");
+    assert_eq!((goodput("newreno"), goodput("rfc6675")), (prr, prr));
+}
+
 /// A bound holds for BBR as for any other: window and pace.
 #[test]
 fn a_bound_limits_it() {

@@ -239,6 +239,10 @@ impl Sender {
         self.law = Law::new(law, start(&self.config, now));
         self.payload_bytes = agreed.payload_bytes;
         self.timestamps = agreed.timestamps;
+        if self.law.steers() && matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) {
+            // Only the window tells those from Linux's, and that is the law's.
+            self.recovery = Recovery::Prr;
+        }
         self.uses_sack = agreed.sack && self.recovery != Recovery::NewReno;
         if !agreed.sack && self.recovery == Recovery::Rfc6675 {
             self.recovery = Recovery::NewReno;
@@ -428,6 +432,15 @@ impl Sender {
         } else {
             let cwnd = self.window.cwnd_segments;
             self.window.ssthresh_segments.max(cwnd / 2 + cwnd / 4)
+        }
+    }
+
+    /// An event of the law. One that steers sets its window at ACKs, not here.
+    pub(crate) fn tell(&mut self, event: impl FnOnce(&mut Law, &mut Window)) {
+        let mut window = self.window;
+        event(&mut self.law, &mut window);
+        if !self.law.steers() {
+            self.window = window;
         }
     }
 

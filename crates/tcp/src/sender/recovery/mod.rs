@@ -41,7 +41,7 @@ impl Sender {
             CongestionState::Recovery => {
                 if ack.advanced {
                     self.on_partial_ack(now, ack);
-                } else if self.recovery == Recovery::NewReno && ack.duplicate && !self.law.steers() {
+                } else if self.recovery == Recovery::NewReno && ack.duplicate {
                     self.window.cwnd_segments += 1; // RFC 6582 §3.2 (3)
                 }
                 if self.state == CongestionState::Recovery && self.undo_by_d_sack(now) {
@@ -215,9 +215,6 @@ impl Sender {
         let head_end = self.board.front().map_or(self.snd_una, |head| head.end);
         self.rescue_after = head_end - 1;
         self.highest_retransmitted = self.snd_una;
-        if self.law.steers() {
-            return;
-        }
         match self.recovery {
             // RFC 6675 §5 (4.3): the first retransmission ignores the window.
             Recovery::Rfc6675 => {
@@ -236,15 +233,12 @@ impl Sender {
     fn begin_reduction(&mut self, now: Time, newly_sacked: u32, newly_acked: u32, ask: Ask) {
         let event = self.lost_event(now);
         let before = self.window.cwnd_segments;
+        self.tell(|law, window| ask(law, &event, window));
         if self.law.steers() {
-            // Its window is its own, and so is the pace of its recovery.
-            let mut window = self.window;
-            ask(&mut self.law, &event, &mut window);
             self.tolerated = true; // Nothing is reduced, so that a timeout within is told.
             self.prr = Prr::begin(self.board.len()); // A bound asks whether anything was sent in this recovery.
             return;
         }
-        ask(&mut self.law, &event, &mut self.window);
         self.window.cwnd_count = 0;
         // CHD may answer with half its shadow window, which must not exceed the receiver's window.
         let most = before.max(u32::try_from(self.snd_wnd).unwrap_or(u32::MAX) / self.payload_bytes);
@@ -272,7 +266,7 @@ impl Sender {
         self.state = CongestionState::Cwr;
         self.recovery_point = self.snd_nxt;
         self.probe = None;
-        if matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) && !self.law.steers() {
+        if matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) {
             self.window.cwnd_segments = self.window.cwnd_segments.min(self.window.ssthresh_segments);
         }
         self.apply_bound(now);
@@ -302,11 +296,7 @@ impl Sender {
             let prior = (self.window.cwnd_segments, self.current_ssthresh());
             self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));
             let event = self.lost_event(now);
-            let ssthresh = self.window.ssthresh_segments;
-            self.law.on_timed_out(&event, &mut self.window);
-            if self.law.steers() {
-                self.window.ssthresh_segments = ssthresh;
-            }
+            self.tell(|law, window| law.on_timed_out(&event, window));
         }
         // RFC 8985 §6.3: segments sent too recently to be acknowledged are not lost yet.
         let recent = self.uses_rack().then(|| self.rack_deadline());
@@ -337,7 +327,7 @@ impl Sender {
         // RFC 6582 §3.2 (3): the next segment is lost, too.
         self.board.mark_head_lost();
         self.clamp_duplicates();
-        if self.recovery == Recovery::NewReno && !self.law.steers() {
+        if self.recovery == Recovery::NewReno {
             let cwnd = self.window.cwnd_segments.saturating_sub(ack.passed);
             self.window.cwnd_segments = (cwnd + u32::from(ack.passed > 0)).max(1);
             self.force_head();

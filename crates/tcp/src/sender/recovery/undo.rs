@@ -85,11 +85,8 @@ impl Sender {
                 self.window.cwnd_segments = self.window.cwnd_segments.max(cwnd);
                 self.window.ssthresh_segments = self.window.ssthresh_segments.max(ssthresh);
             }
-            let mut told = self.window;
-            self.law.on_undone(&Undone { now_us: now.as_nanos() / 1000 }, &mut told);
-            if !self.law.steers() {
-                self.window = told;
-            }
+            let event = Undone { now_us: now.as_nanos() / 1000 };
+            self.tell(|law, window| law.on_undone(&event, window));
             self.undone += 1;
         }
         self.undo.marker = None;
