@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What Rust calls. They are inline in C: bindgen writes a function around each.
-const CALLED: &str = "lh_law_(init|lastlink|acked|lost|notified|timed_out|reported|sampled|resumed|sent|undone)|lh_bound_.*|lh_report_(parse|write|flags)\
-                      |lh_cubic_(init|sample|grow|lost|reset|resume|root)|lh_cube_root|lh_gradients_.*|lh_gradient_(exponent|probability)\
+const CALLED: &str = "lh_law_(init|lastlink|acked|lost|notified|timed_out|reported|sampled|resumed|sent|undone)|lh_bound_.*\
+                      |lh_report_(parse|write|flags)|lh_cubic_(init|sample|grow|lost|reset|resume|root)|lh_cube_root|lh_gradients_.*|lh_gradient_(exponent|probability)\
                       |lh_cdg_queue|lh_cdg_linux_queue|lh_exp_minus";
 fn main() {
     let crate_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));

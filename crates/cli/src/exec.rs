@@ -3,7 +3,7 @@
 use crate::built_in::Found;
 use crate::clock::{AlsoKept, ClockArguments};
 use crate::live::{live_run, on_sample};
-use crate::out_folder::Kind;
+use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::runs::{
     CaptureArguments, FigureArguments, claim, keep, tell_ineffective, tell_of_changes, tell_of_short_warmups,
@@ -17,7 +17,7 @@ use lasthop_capture::Capture;
 use lasthop_guest::Heard;
 use lasthop_lab::{Guest, TrafficSource, User};
 use lasthop_measure::OnSample;
-use lasthop_scenario::{HostsKind, Override, ResultFile as _, Scenario, nearest_names};
+use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series, nearest_names};
 use lasthop_units::Span;
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Uid, getgrouplist};
@@ -142,19 +142,31 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
     let outcome = outcome.ok_or_else(nothing)?;
     let (result, series) = (outcome.result, outcome.series);
-    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series, &formats));
-    if arguments.json {
-        say(&result.to_json())?;
-    } else {
-        tell(format_args!("{}", lasthop_report::tables::run(&result)));
-    }
-    kept?;
-    captured?;
-    tell_why_not_valid([&result]);
+    hand_out(arguments, out, (&result, &series), captured.map(drop))?;
     if let Some(status) = outcome.ended.server {
         tell(format_args!("note: the server ended before the command ({status})"));
     }
     Ok(ExitCode::from(u8::try_from(outcome.ended.code).unwrap_or(u8::MAX)))
+}
+
+/// Keeps the result and shows it; `captured` is how the capture ended.
+fn hand_out(
+    arguments: &ExecArguments,
+    out: Option<OutFolder>,
+    (result, series): (&RunResult, &Series),
+    captured: Result<()>,
+) -> Result<()> {
+    let formats = arguments.figures.formats();
+    let kept = keep(out, |folder| lasthop_report::write_run(folder, result, series, &formats));
+    if arguments.json {
+        say(&result.to_json())?;
+    } else {
+        tell(format_args!("{}", lasthop_report::tables::run(result)));
+    }
+    kept?;
+    captured?;
+    tell_why_not_valid([result]);
+    Ok(())
 }
 
 /// In an emulated machine, which has this one's files.
@@ -198,15 +210,7 @@ fn in_guest(arguments: &ExecArguments, scenario: &Scenario, host: u16) -> Result
     progress.finish();
     let (result, series, code) = outcome.ok_or_else(nothing)?;
     let captured = capture.map_or(Ok(()), |file| file.put_in_place().context("cannot write the capture"));
-    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series, &formats));
-    if arguments.json {
-        say(&result.to_json())?;
-    } else {
-        tell(format_args!("{}", lasthop_report::tables::run(&result)));
-    }
-    kept?;
-    captured?;
-    tell_why_not_valid([&result]);
+    hand_out(arguments, out, (&result, &series), captured)?;
     lost.take().map_or(Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))), Err)
 }
 

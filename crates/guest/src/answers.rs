@@ -13,8 +13,8 @@ use std::path::Path;
 /// A gate is shut while its pipe is full: of one page, the least that a pipe has.
 const FULL: [u8; 4096] = [0; 4096];
 
-/// Makes the pipes of the bell and the gates in the folder of a run, and answers on a thread of its own. That waits for ever once the guest is
-/// gone, and ends with this process.
+/// Makes the pipes of the bell and the gates in the folder of a run, and answers on a thread of its own. That waits for ever once
+/// the guest is gone, and ends with this process.
 pub(crate) fn answer_all(work: &Path, memory: &Path) -> Result<()> {
     let window = Window(File::options().read(true).write(true).open(memory).at("cannot open", memory)?);
     let pipes = PIPES.iter().map(|name| pipe(work, name)).collect::<io::Result<Vec<File>>>();

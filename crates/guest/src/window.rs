@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The bell and the gates are ports of the emulator whose bytes go into pipes (isa-debugcon). A gate's pipe is full while it is shut: the
-//! emulator then stays within the instruction until there is room. The guest's clock counts instructions and stands still meanwhile, so that
-//! no answer comes at a moment that this machine's clock decides. With one gate alone the guest could be there again before it is shut.
+//! emulator then stays within the instruction until there is room. The guest's clock counts instructions and stands still
+//! meanwhile, so that no answer comes at a moment that this machine's clock decides. With one gate alone the guest could be there again before it is shut.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -228,7 +228,8 @@ mod tests {
             assert_eq!(Law::new(law, Start::default()).name(), law);
         }
         let error = "illinois".parse::<LawName>().expect_err("there is none");
-        let expected = r#"no law is called "illinois"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc, lastlink, bbr"#;
+        let expected = "no law is called \"illinois\"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc, \
+                        lastlink, bbr";
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }
