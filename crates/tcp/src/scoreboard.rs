@@ -286,21 +286,22 @@ impl Scoreboard {
         self.sacked = sacked;
     }
 
-    /// The sequence number below which every un-SACKed segment is lost by RFC 6675 §4 IsLost(); 0: none is. With
-    /// `fack`, segments three or more below the highest SACKed byte are lost, too.
-    pub(crate) fn loss_threshold(&self, fack: bool) -> u64 {
-        let more_than = u64::from(DUP_THRESH - 1) * self.payload_bytes;
+    /// The sequence number below which every un-SACKed segment is lost by RFC 6675 §4 IsLost() with DupThresh
+    /// `dup_thresh`, in segments; 0: none is. With `fack`, segments that many or more below the highest SACKed byte are
+    /// lost, too.
+    pub(crate) fn loss_threshold(&self, dup_thresh: u32, fack: bool) -> u64 {
+        let more_than = u64::from(dup_thresh - 1) * self.payload_bytes;
         let mut bytes = 0;
         let mut threshold = 0;
         for (above, range) in self.sacked.iter().rev().enumerate() {
             bytes += range.end - range.start;
-            if bytes > more_than || above + 1 >= DUP_THRESH as usize {
+            if bytes > more_than || above + 1 >= dup_thresh as usize {
                 threshold = range.start;
                 break;
             }
         }
         if fack && let Some(highest) = self.sacked.end() {
-            threshold = threshold.max(highest.saturating_sub(u64::from(DUP_THRESH) * self.payload_bytes));
+            threshold = threshold.max(highest.saturating_sub(u64::from(dup_thresh) * self.payload_bytes));
         }
         threshold
     }
@@ -550,13 +551,13 @@ mod tests {
         let mut one_by_one = board(20);
         for (number, threshold) in [(3, 0), (5, 0), (7, 3)] {
             sack(&mut one_by_one, number, number + 1);
-            assert_eq!(one_by_one.loss_threshold(false), threshold * MSS);
+            assert_eq!(one_by_one.loss_threshold(DUP_THRESH, false), threshold * MSS);
         }
         let mut together = board(20);
         sack(&mut together, 4, 6);
-        assert_eq!(together.loss_threshold(false), 0); // two segments are not more than two
+        assert_eq!(together.loss_threshold(DUP_THRESH, false), 0); // two segments are not more than two
         sack(&mut together, 6, 7);
-        assert_eq!(together.loss_threshold(false), 4 * MSS);
+        assert_eq!(together.loss_threshold(DUP_THRESH, false), 4 * MSS);
         assert_eq!(together.mark_lost_below(4 * MSS), 4);
         assert_eq!(together.in_flight(), 20 - 3 - 4);
     }
@@ -565,7 +566,7 @@ mod tests {
     fn forward_acknowledgement_counts_from_the_highest() {
         let mut board = board(20);
         sack(&mut board, 9, 10);
-        assert_eq!((board.loss_threshold(false), board.loss_threshold(true)), (0, 7 * MSS));
+        assert_eq!((board.loss_threshold(DUP_THRESH, false), board.loss_threshold(DUP_THRESH, true)), (0, 7 * MSS));
     }
 
     #[test]
@@ -678,7 +679,7 @@ mod tests {
                         prop_assert_eq!(before - board.len(), passed);
                     }
                     Operation::MarkLost => {
-                        board.mark_lost_below(board.loss_threshold(false));
+                        board.mark_lost_below(board.loss_threshold(DUP_THRESH, false));
                     }
                     Operation::Retransmit => {
                         if let Some(index) = board.next_pending() {
@@ -706,7 +707,7 @@ mod tests {
                 board.check();
                 // RFC 6675 §4: "DupThresh discontiguous SACKed sequences [...] above SeqNum, or more than (DupThresh - 1) *
                 // SMSS bytes with sequence numbers greater than SeqNum have been SACKed"
-                let threshold = board.loss_threshold(false);
+                let threshold = board.loss_threshold(DUP_THRESH, false);
                 for record in board.records.iter().filter(|record| !record.is_sacked()) {
                     let above: Vec<_> = board.sacked.iter().filter(|range| range.start > record.seq).collect();
                     let bytes: u64 = above.iter().map(|range| range.end - range.start).sum();

@@ -187,7 +187,8 @@ impl Sender {
         let highest_before = self.board.highest_sacked().unwrap_or(0);
         let min_rtt = self.min_rtt.nanos();
         let below = self.snd_una.max(segment.ack);
-        let Self { board, rate, rack, reordering_seen, recovery_point, snd_nxt, .. } = self;
+        let payload = self.payload_bytes;
+        let Self { board, rate, rack, reordering, recovery_point, snd_nxt, .. } = self;
         for block in first.into_iter().chain(blocks) {
             // A D-SACK lies below snd_una, or within SACKed data.
             if block.start < below || block.end > *snd_nxt {
@@ -198,7 +199,7 @@ impl Sender {
                 if !record.was_ever_retransmitted() {
                     ack.sacked_first.get_or_insert(record.sent_at);
                     ack.sacked_last = Some(record.sent_at);
-                    *reordering_seen |= record.seq < highest_before;
+                    reordering.on_delivered(record.seq, highest_before, payload);
                     ack.original_delivered |= record.end <= *recovery_point;
                 }
                 rate.on_segment_delivered(&record.sent, record.sent_at);
@@ -229,7 +230,8 @@ impl Sender {
     fn take_cumulative(&mut self, now: Time, to: u64, ack: &mut Ack) {
         let highest_sacked = self.board.highest_sacked().unwrap_or(0);
         let min_rtt = self.min_rtt.nanos();
-        let Self { board, rate, rack, reordering_seen, recovery_point, .. } = self;
+        let payload = self.payload_bytes;
+        let Self { board, rate, rack, reordering, recovery_point, .. } = self;
         board.acknowledge(to, |record| {
             ack.passed += 1;
             if record.was_ever_retransmitted() {
@@ -242,7 +244,7 @@ impl Sender {
             if !record.was_ever_retransmitted() {
                 ack.acked_first.get_or_insert(record.sent_at);
                 ack.acked_last = Some(record.sent_at);
-                *reordering_seen |= record.seq < highest_sacked;
+                reordering.on_delivered(record.seq, highest_sacked, payload);
                 ack.original_delivered |= record.end <= *recovery_point;
             }
             rate.on_segment_delivered(&record.sent, record.sent_at);

@@ -106,8 +106,8 @@ pub(crate) struct Sender {
     /// Without SACK: segments reported by duplicate ACKs and not passed by the cumulative ACK.
     pub(crate) duplicates_delivered: u32,
     pub(crate) partial_acks: u32,
-    /// Reordering was seen, which forward acknowledgement would take for loss.
-    pub(crate) reordering_seen: bool,
+    /// What was seen of reordering, which forward acknowledgement would take for loss.
+    pub(crate) reordering: rack::Reordering,
     /// RFC 6675 RescueRxt: a rescue retransmission is allowed once the ACK is above it.
     pub(crate) rescue_after: u64,
     /// RFC 6675 HighRxt, for rule 3.
@@ -196,7 +196,7 @@ impl Sender {
             duplicate_acks: 0,
             duplicates_delivered: 0,
             partial_acks: 0,
-            reordering_seen: false,
+            reordering: rack::Reordering::default(),
             rescue_after: 0,
             highest_retransmitted: 0,
             forced: Forced::None,

@@ -37,6 +37,43 @@ pub(crate) struct Rack {
     round_end: Option<u64>,
 }
 
+/// How far originals overtake each other: Linux's `tp->reordering` and `tp->reord_seen`, tcp_check_sack_reordering().
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reordering {
+    /// An original came after one that was sent later.
+    pub(crate) seen: bool,
+    /// DupThresh, in segments: 3, or as far as one was overtaken, 300 at most; 3 again after a timeout that it may have
+    /// caused.
+    pub(crate) segments: u32,
+}
+
+/// The default of Linux's `net.ipv4.tcp_max_reordering`, in segments.
+const MAX_REORDERING: u64 = 300;
+
+impl Default for Reordering {
+    fn default() -> Self {
+        Self { seen: false, segments: crate::scoreboard::DUP_THRESH }
+    }
+}
+
+impl Reordering {
+    /// An original of `payload` bytes a segment, at `seq`, was delivered when `highest` had been SACKed.
+    pub(crate) fn on_delivered(&mut self, seq: u64, highest: u64, payload: u32) {
+        if seq < highest {
+            self.seen = true;
+            let overtaken = (highest - seq).div_ceil(u64::from(payload)).min(MAX_REORDERING);
+            self.segments = self.segments.max(overtaken as u32);
+        }
+    }
+
+    /// tcp_enter_loss(): a timeout though many were SACKed suggests that the extent was over-estimated.
+    pub(crate) fn on_timeout(&mut self, sacked_out: u32) {
+        if sacked_out >= crate::scoreboard::DUP_THRESH {
+            self.segments = crate::scoreboard::DUP_THRESH;
+        }
+    }
+}
+
 /// RFC 8985 §6.2: the number of recoveries for which a wider reordering window lasts.
 const PERSIST_RECOVERIES: u32 = 16;
 
@@ -54,15 +91,17 @@ fn sent_after(one: (Time, u64), other: (Time, u64)) -> bool {
 }
 
 impl Rack {
-    /// Step 2: takes a delivered segment; the one sent last counts. A retransmission acknowledged in less than the
-    /// lowest RTT does not: its original arrived.
+    /// Step 2: takes a delivered segment. RACK.rtt is the latest one's, whenever it was sent, so that a segment that
+    /// came late makes the deadline of all others later. A retransmission acknowledged in less than the lowest RTT
+    /// does not count: its original arrived.
     pub(crate) fn on_delivered(&mut self, now: Time, record: &Record, min_rtt_ns: u64) {
         let rtt = now.saturating_since(record.sent_at);
         if record.was_ever_retransmitted() && rtt.as_nanos() < min_rtt_ns {
             return;
         }
+        self.rtt = rtt;
         if !self.valid || sent_after((record.sent_at, record.end), (self.sent_at, self.end)) {
-            (self.sent_at, self.end, self.rtt, self.valid) = (record.sent_at, record.end, rtt, true);
+            (self.sent_at, self.end, self.valid) = (record.sent_at, record.end, true);
         }
     }
 
@@ -74,11 +113,17 @@ impl Rack {
         }
     }
 
+    /// As in Linux, only one that was needed counts: tcp_try_undo_recovery(). Reordering makes many that were not.
     pub(crate) fn on_recovery_ended(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
             self.extra_quarters = 0;
         }
+    }
+
+    /// Linux's tcp_try_undo_dsack().
+    pub(crate) fn on_undone_by_d_sack(&mut self) {
+        self.persist = (self.persist + 1).min(PERSIST_RECOVERIES);
     }
 }
 
@@ -90,7 +135,7 @@ impl Sender {
     /// RACK.reo_wnd.
     pub(crate) fn reordering_window(&self) -> Span {
         let in_recovery = matches!(self.state, CongestionState::Recovery | CongestionState::Loss);
-        if !self.reordering_seen && (in_recovery || self.board.sacked_out() >= crate::scoreboard::DUP_THRESH) {
+        if !self.reordering.seen && (in_recovery || self.board.sacked_out() >= self.reordering.segments) {
             return Span::ZERO;
         }
         let quarters = u64::from(self.rack.extra_quarters) + 1;

@@ -396,7 +396,7 @@ fn after_reordering_a_lost_retransmission_takes_more_proof() {
             solo.ack(91, 0, &[1..3]);
         }
         solo.ack(100, 0, &[1..8]);
-        assert_eq!((solo.info().tcp.retransmits, solo.end.sender().reordering_seen), (1, reordered));
+        assert_eq!((solo.info().tcp.retransmits, solo.end.sender().reordering.seen), (1, reordered));
         let sent = |solo: &mut Solo| solo.end.sender().snd_nxt / 1000;
         let (retransmission, _) = solo.end.sender().board.oldest_retransmission().expect("0 is in flight again");
         let mut sacked = 8;
@@ -574,7 +574,7 @@ fn racks_patience_grows_by_quarters_up_to_a_round_trip() {
     solo.ack(100, 1, &[2..3]);
     solo.ack(100, 2, &[2..3]);
     let sender = solo.end.sender();
-    assert!(sender.reordering_seen); // 1 came after 2
+    assert!(sender.reordering.seen); // 1 came after 2
     let patience = |sender: &crate::sender::Sender| sender.rack_deadline() - Span::from_millis(100);
     assert_eq!(patience(sender), Span::from_millis(25));
     sender.rack.on_d_sack(0, 100);
@@ -588,8 +588,41 @@ fn racks_patience_grows_by_quarters_up_to_a_round_trip() {
         sender.rack.on_recovery_ended();
     }
     assert_eq!(patience(sender), Span::from_millis(100));
+    sender.rack.on_undone_by_d_sack(); // as in Linux: a recovery that was needless makes it last for one more
+    sender.rack.on_recovery_ended();
+    assert_eq!(patience(sender), Span::from_millis(100));
     sender.rack.on_recovery_ended();
     assert_eq!(patience(sender), Span::from_millis(25));
+}
+
+/// RFC 8985 §6.2, step 2: RACK.rtt is the round trip of whatever was delivered last, though others were sent after it.
+#[test]
+fn what_comes_late_makes_rack_wait_longer_for_all() {
+    let mut solo = Solo::new(&modern(), 100);
+    solo.ack(100, 0, &[1..2]);
+    assert_eq!(solo.end.sender().rack_deadline(), Span::from_millis(125));
+    solo.ack(120, 2, &[]); // 0 took 120 ms
+    assert_eq!(solo.end.sender().rack_deadline(), Span::from_millis(145));
+}
+
+/// Linux's tcp_check_sack_reordering(): with an original six segments below the highest SACKed byte, 6 prove a loss, not 3; and 3
+/// again after a timeout though as many had been SACKed.
+#[test]
+fn segments_that_overtake_others_raise_the_number_of_duplicates_that_prove_a_loss() {
+    let mut solo = Solo::new(&Config { fack: false, ..stack() }, 100);
+    solo.ack(90, 0, &[5..6]);
+    solo.ack(91, 6, &[]);
+    assert_eq!(solo.end.sender().reordering.segments, 6);
+    for sacked in 8..13 {
+        solo.ack(100, 6, &[7..sacked]);
+        assert_eq!(solo.info().tcp.retransmits, 0, "{sacked}");
+    }
+    solo.ack(100, 6, &[7..13]);
+    assert_eq!(solo.info().tcp.retransmits, 1);
+    solo.end.sender().reordering.on_timeout(2);
+    assert_eq!(solo.end.sender().reordering.segments, 6);
+    solo.end.sender().reordering.on_timeout(3);
+    assert_eq!(solo.end.sender().reordering.segments, 3);
 }
 
 /// RFC 8985 §6.2: one SACK is no proof yet. A quarter of the round trip later it is, and only that segment is

@@ -108,7 +108,6 @@ impl Sender {
         self.f_rto = false;
         self.duplicate_acks = 0;
         self.partial_acks = 0;
-        self.rack.on_recovery_ended();
         if !self.uses_sack {
             self.careful_below = self.recovery_point;
         }
@@ -157,10 +156,11 @@ impl Sender {
             ack.timer_set = self.reordering_timer_is_set();
         } else if self.uses_sack {
             if self.state != CongestionState::Loss {
-                let fack = self.config.fack && !self.reordering_seen;
-                let mut threshold = self.board.loss_threshold(fack);
-                if self.duplicate_acks >= DUP_THRESH && self.board.sacked_out() >= DUP_THRESH {
-                    // RFC 6675 §5 (2): three duplicates suffice for the first segment, however small they are.
+                let fack = self.config.fack && !self.reordering.seen;
+                let dup_thresh = self.reordering.segments;
+                let mut threshold = self.board.loss_threshold(dup_thresh, fack);
+                if self.duplicate_acks >= dup_thresh && self.board.sacked_out() >= dup_thresh {
+                    // RFC 6675 §5 (2): DupThresh duplicates suffice for the first segment, however small they are.
                     threshold = threshold.max(self.board.front().map_or(0, |head| head.end));
                 }
                 self.board.mark_lost_below(threshold);
@@ -182,7 +182,7 @@ impl Sender {
     /// Linux's tcp_mark_lost_retrans(): a retransmission is lost if a segment sent after it was delivered.
     fn detect_lost_retransmissions(&mut self) -> bool {
         let Some(highest) = self.board.highest_sacked() else { return false };
-        let margin = if self.reordering_seen { u64::from(DUP_THRESH * self.payload_bytes) } else { 0 };
+        let margin = if self.reordering.seen { u64::from(self.reordering.segments * self.payload_bytes) } else { 0 };
         let mut again = false;
         while let Some((retransmission, _)) = self.board.oldest_retransmission()
             && highest > retransmission.snd_nxt + margin
@@ -303,6 +303,9 @@ impl Sender {
         self.board.mark_all_lost(|index, record| {
             index == 0 || recent.is_none_or(|deadline| record.sent_at.saturating_add(deadline) <= now)
         });
+        if fresh {
+            self.reordering.on_timeout(self.board.sacked_out());
+        }
         self.state = CongestionState::Loss;
         self.window.cwnd_segments = self.in_flight() + 1;
         self.window.cwnd_count = 0;

@@ -98,6 +98,8 @@ impl Sender {
         let needless = self.may_undo(ack);
         if needless {
             self.undo_reduction(now, false);
+        } else {
+            self.rack.on_recovery_ended();
         }
         needless
     }
@@ -106,6 +108,7 @@ impl Sender {
     pub(super) fn undo_by_d_sack(&mut self, now: Time) -> bool {
         let needless = self.config.undo && self.undo.marker.is_some() && self.undo.all_were_duplicates();
         if needless {
+            self.rack.on_undone_by_d_sack();
             self.undo_reduction(now, false);
         }
         needless
@@ -117,7 +120,7 @@ impl Sender {
         if !self.config.undo || self.undo.marker.is_none() || !self.original_arrived(ack) {
             return false;
         }
-        self.reordering_seen = true;
+        self.reordering.seen = true;
         if self.board.retransmitted_out() == 0 {
             self.undo_reduction(now, true);
             self.close_episode();

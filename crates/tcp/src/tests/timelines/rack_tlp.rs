@@ -52,7 +52,7 @@ fn a_needless_probe_reduces_nothing() {
     assert_eq!((info(&pair).tcp.ssthresh_segments, info(&pair).tcp.acked.get()), (None, 13_000));
     // RACK does not wait longer either: a quarter of the round trip.
     let sender = pair.ends[CLIENT].sender();
-    sender.reordering_seen = true;
+    sender.reordering.seen = true;
     assert_eq!(sender.reordering_window(), Span::from_millis(25));
 }
 

@@ -20,7 +20,7 @@ fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
         run(&mut pair, 199);
         assert_eq!(info(&pair).tcp.ssthresh_segments, ssthresh);
         assert_eq!(info(&pair).spurious_undone, u64::from(undo));
-        assert_eq!(pair.ends[CLIENT].sender().reordering_seen, undo); // FACK would take it for loss again
+        assert_eq!(pair.ends[CLIENT].sender().reordering.seen, undo); // FACK would take it for loss again
         run(&mut pair, 3000);
         assert_eq!(info(&pair).tcp.acked.get(), 100_000);
     }
