@@ -120,7 +120,9 @@ impl Sender {
         if !self.config.undo || self.undo.marker.is_none() || !self.original_arrived(ack) {
             return false;
         }
+        // As in tcp_try_undo_partial(): a delayed segment has filled the hole.
         self.reordering.seen = true;
+        self.reordering.on_delivered(self.snd_una, self.board.highest_sacked().unwrap_or(0), self.payload_bytes);
         if self.board.retransmitted_out() == 0 {
             self.undo_reduction(now, true);
             self.close_episode();
