@@ -2,23 +2,14 @@
 //! root.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
-use common::{root, two_hosts, wait_for};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME, serve, upload};
+use crate::common::{root, two_hosts, wait_for};
 use lasthop_agent::Mode;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
 const POLICY: &str = "[policy]\npolicy = \"fixed\"\nbound_segments = 8\n";
-
-/// Not a test: what `AgentProcess` runs.
-#[test]
-#[ignore = "run by the other tests"]
-fn agent_process() {
-    process::run();
-}
 
 /// Where cgroup2 is mounted. The processes of these tests are in its root.
 fn cgroups() -> PathBuf {
@@ -55,10 +46,10 @@ impl Drop for Empty {
 struct Uploading(std::process::Child);
 
 impl Uploading {
-    fn start(host: &common::Host, cgroup: PathBuf, uid: u32) -> Self {
+    fn start(host: &crate::common::Host, cgroup: PathBuf, uid: u32) -> Self {
         host.run(move || {
             let mut command = std::process::Command::new(std::env::current_exe().expect("this test"));
-            command.args(["--exact", "an_upload_of_another_process", "--ignored", "--nocapture"]);
+            command.args(["--exact", "cgroups::an_upload_of_another_process", "--ignored", "--nocapture"]);
             command.env("LASTHOP_TEST_CGROUP", cgroup).env("LASTHOP_TEST_UID", uid.to_string());
             Self(command.stdout(std::process::Stdio::null()).spawn().expect("this test runs again"))
         })

@@ -1,9 +1,7 @@
 //! A policy that is a program outside, in the agent's loop: in time, late, dead and mad. In real time, on loopback.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::{Running, fake, sample, wait_for};
+use crate::common::{Running, fake, sample, wait_for};
 use lasthop_agent::Config;
 use lasthop_laws::bound::Bound;
 use lasthop_status::record::{Event, Tick};
@@ -21,7 +19,7 @@ def main(decide):
 "#;
 
 fn config(program: &str) -> Config {
-    let mut config = common::config("lo", "external");
+    let mut config = crate::common::config("lo", "external");
     config.tick_ms = 200;
     config.policy.command_deadline_ms = Some(150);
     config.policy.command = Some(["python3", "-c", &format!("{PROGRAM}\n{program}")].map(str::to_owned).to_vec());

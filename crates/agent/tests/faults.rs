@@ -1,11 +1,9 @@
 //! What goes wrong around an agent on this machine's kernel: control lapses and comes back, and no connection breaks. Needs root.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
-use common::stranger::Nag;
-use common::{Host, join_by, root, two_hosts};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
+use crate::common::stranger::Nag;
+use crate::common::{Host, join_by, root, two_hosts};
 use lasthop_agent::Mode;
 use lasthop_kernel::SocketSample;
 use lasthop_laws::bound::Bound;
@@ -15,13 +13,6 @@ use nix::sys::signal::Signal;
 use std::net::TcpStream;
 
 const BOUND_SEGMENTS: u32 = 16;
-
-/// Not a test: what `AgentProcess` runs.
-#[test]
-#[ignore = "run by the other tests"]
-fn agent_process() {
-    process::run();
-}
 
 /// With the first the host's window is [`BOUND_SEGMENTS`]; with ours it is less as long as peers say the worst.
 const POLICIES: [PolicyName; 2] = [PolicyName::Fixed, PolicyName::Lasthop];

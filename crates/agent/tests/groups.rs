@@ -1,10 +1,8 @@
 //! Which hosts are peers: those behind the same access point, wherever this host goes. Needs root.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::stranger::Nag;
-use common::{Host, Running, SharedFake, config, fake, join_by, root, sample, two_hosts, wait_for};
+use crate::common::stranger::Nag;
+use crate::common::{Host, Running, SharedFake, config, fake, join_by, root, sample, two_hosts, wait_for};
 use lasthop_agent::Config;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::group::Label;

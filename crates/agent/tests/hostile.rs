@@ -1,11 +1,9 @@
 //! Strangers who lie, on this machine's kernel: what they can do at worst is what docs/models/beacon-threat-model.md says. Needs root.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
-use common::stranger::{ADDRESSES, Nag, shout, worst};
-use common::{Host, root, two_hosts};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME, serve, upload};
+use crate::common::stranger::{ADDRESSES, Nag, shout, worst};
+use crate::common::{Host, root, two_hosts};
 use lasthop_agent::Mode;
 use lasthop_peers::beacon::{Beacon, GroupKey};
 use lasthop_peers::group::{GroupId, Label};
@@ -17,13 +15,6 @@ use std::net::TcpStream;
 const FLOOR_SEGMENTS: u32 = 5;
 /// Those that listen most to what peers say.
 const LISTENERS: [PolicyName; 2] = [PolicyName::Cooperative, PolicyName::Lasthop];
-
-/// Not a test: what `AgentProcess` runs.
-#[test]
-#[ignore = "run by the other tests"]
-fn agent_process() {
-    process::run();
-}
 
 /// On a cable without delay any queue multiplies the RTT; here only what a peer says is to put a connection under control.
 fn settings(policy: PolicyName, beacon: &str) -> String {
@@ -187,7 +178,7 @@ fn with_a_key_nothing_forged_changed_old_or_recorded_is_believed() {
     let _alone = ONE_AT_A_TIME.lock();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("group.key");
-    common::write_key(&file, "the secret of our group\n");
+    crate::common::write_key(&file, "the secret of our group\n");
     let key = GroupKey::new(b"the secret of our group").expect("long enough");
     let wall_ns = || {
         let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_REALTIME).expect("Linux has this clock");

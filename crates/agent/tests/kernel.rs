@@ -1,23 +1,14 @@
 //! The agent as a process of its own on this machine's kernel, between two network namespaces. Needs root.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
-use common::{Host, root, two_hosts, wait_for};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
+use crate::common::{Host, root, two_hosts, wait_for};
 use lasthop_agent::Mode;
 use lasthop_kernel::SocketSample;
 use lasthop_status::record::Event;
 
 /// Windows are tried at this bound: two connections get half each.
 const BOUND_SEGMENTS: u32 = 16;
-
-/// Not a test: what `AgentProcess` runs.
-#[test]
-#[ignore = "run by the other tests"]
-fn agent_process() {
-    process::run();
-}
 
 fn start(host: &Host, mode: Mode) -> AgentProcess {
     AgentProcess::start(host, mode, &format!("[policy]\npolicy = \"fixed\"\nbound_segments = {BOUND_SEGMENTS}\n"))

@@ -1,10 +1,8 @@
 //! What servers are told of a host's own link: that it is what is configured or seen, and that it ends with the link.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::process::{self, AgentProcess, ONE_AT_A_TIME};
-use common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME};
+use crate::common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
 use lasthop_agent::host_tcp::Claim;
 use lasthop_agent::{Config, LastLinkConfig, Mode};
 use lasthop_kernel::laws;
@@ -28,7 +26,7 @@ const CONFIGURED: Claim = Claim { bandwidth_kbps: Some(7000), error_ppm: Some(50
 const NOTHING: Claim = Claim { bandwidth_kbps: None, error_ppm: None, validity_s: 14 };
 
 fn configured(interface: &str) -> Config {
-    let mut config = common::config(interface, "none");
+    let mut config = crate::common::config(interface, "none");
     (config.beacon.ipv4, config.beacon.ipv6) = (false, false);
     config.mode = Mode::Observe;
     config.last_link = LastLinkConfig {
@@ -155,13 +153,6 @@ fn what_holds_behind_one_access_point_is_retracted_behind_another() {
     let causes: Vec<_> = reported(&events).iter().map(|reported| reported.cause).collect();
     use ReportCause::{Estimate, Roamed, Stopped};
     assert_eq!(causes, [Estimate, Roamed, Roamed, Stopped]);
-}
-
-/// Not a test: what `AgentProcess` runs.
-#[test]
-#[ignore = "run by the other tests"]
-fn agent_process() {
-    process::run();
 }
 
 const SETTINGS: &str = "[beacon]\nipv4 = false\nipv6 = false\n[last_link]\nreport = true\n";

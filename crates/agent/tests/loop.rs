@@ -1,9 +1,7 @@
 //! The agent's loop, on the loopback interface and a TCP that does what the test says: no root needed.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::{Running, fake, sample, wait_for};
+use crate::common::{Running, fake, sample, wait_for};
 use lasthop_agent::Mode;
 use lasthop_agent::host_tcp::{Left, SocketSample, StateChange};
 use lasthop_connection::{CongestionState, TcpState};
@@ -14,7 +12,7 @@ use std::time::Duration;
 
 /// Without beacons: the tests run side by side on the same loopback interface.
 fn config(interface: &str, policy: &str) -> lasthop_agent::Config {
-    let mut config = common::config(interface, policy);
+    let mut config = crate::common::config(interface, policy);
     (config.beacon.ipv4, config.beacon.ipv6) = (false, false);
     config
 }

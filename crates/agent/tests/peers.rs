@@ -1,9 +1,7 @@
 //! Agents that hear each other, and hear nothing else, over a cable between two network namespaces. Needs root.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
+use crate::common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
 use lasthop_agent::{Config, ExitSummary, GROUP, Mode};
 use lasthop_status::record::Event;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,7 +15,7 @@ fn with(ipv4: bool, ipv6: bool) -> Config {
     config
 }
 
-fn busy() -> common::SharedFake {
+fn busy() -> crate::common::SharedFake {
     fake(vec![sample(7, 100, 100)])
 }
 
@@ -87,7 +85,7 @@ fn keyed(folder: &Path, name: &str, secret: Option<&str>) -> Config {
     let mut config = with(true, false);
     if let Some(secret) = secret {
         let file = folder.join(name);
-        common::write_key(&file, secret);
+        crate::common::write_key(&file, secret);
         config.beacon.group_key_file = Some(file);
     }
     config

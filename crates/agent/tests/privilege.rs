@@ -1,19 +1,10 @@
 //! An agent that has given up what it does not need still does everything. Needs root, and Linux 6.6.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload, wait_until_uploads};
-use common::{join, root, two_hosts, wait_for};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME, serve, upload, wait_until_uploads};
+use crate::common::{join, root, two_hosts, wait_for};
 use lasthop_agent::Mode;
 use lasthop_status::record::Event;
-
-/// Not a test: what `AgentProcess` runs.
-#[test]
-#[ignore = "run by the other tests"]
-fn agent_process() {
-    process::run();
-}
 
 #[test]
 fn with_four_capabilities_it_takes_sockets_over_bounds_both_ways_and_follows_a_replaced_interface() {

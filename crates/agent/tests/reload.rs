@@ -1,9 +1,7 @@
 //! A running agent that reads its configuration again, and one that is asked what it does. No root needed.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::{Running, fake, sample, wait_for};
+use crate::common::{Running, fake, sample, wait_for};
 use lasthop_agent::{Config, Mode, RuleConfig};
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
@@ -11,7 +9,7 @@ use lasthop_status::record::Event;
 
 /// Without beacons: the tests run side by side on the same loopback interface.
 fn config(policy: &str) -> Config {
-    let mut config = common::config("lo", policy);
+    let mut config = crate::common::config("lo", policy);
     (config.beacon.ipv4, config.beacon.ipv6) = (false, false);
     config
 }

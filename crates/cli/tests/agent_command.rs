@@ -1,8 +1,6 @@
 //! `lasthop agent` as a service and a user start it: which configuration it reads, what it tells the service manager and whoever
 //! asks, and what SIGHUP does. Needs root: in mount and network namespaces of its own, which go with the test.
 
-mod common;
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -15,7 +13,7 @@ use std::time::{Duration, Instant};
 fn root() -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
-        common::skip("namespaces need root");
+        crate::common::skip("namespaces need root");
     }
     root
 }
@@ -325,7 +323,7 @@ fn an_agent_of_roots_goes_on_in_the_folder_that_the_packaged_service_has_left() 
 fn the_packaged_service_is_exposed_by_less_than_two_of_ten() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/lasthop-agent.service");
     let analyzed = Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager", unit]).output();
-    let Ok(analyzed) = analyzed else { return common::skip("there is no systemd-analyze") };
+    let Ok(analyzed) = analyzed else { return crate::common::skip("there is no systemd-analyze") };
     let said = String::from_utf8_lossy(&analyzed.stdout).into_owned();
     // "→ Overall exposure level for lasthop-agent.service: 1.7 OK", of 10
     let exposure = said.lines().find_map(|line| line.split_once("Overall exposure level for lasthop-agent.service: "));

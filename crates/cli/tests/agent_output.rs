@@ -1,9 +1,7 @@
 //! `lasthop agent` and what becomes of its log: whoever reads it, or does not, the agent goes on and stops in order. Needs root.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::{can_run, lasthop};
+use crate::common::{can_run, lasthop};
 use lasthop_status::record::Event;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};

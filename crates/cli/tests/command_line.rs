@@ -1,7 +1,5 @@
 //! The command line as a user meets it: what it says to nonsense, and its exit codes.
 
-mod common;
-
 use lasthop_scenario::ResultFile as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -211,7 +209,7 @@ fn cases_need_labels_of_their_own_and_leave_the_seed_alone() {
 #[test]
 fn a_congestion_control_that_the_kernel_lacks_is_found_before_the_first_run() {
     if !nix::unistd::geteuid().is_root() {
-        return common::skip("kernel hosts need root");
+        return crate::common::skip("kernel hosts need root");
     }
     let output = lasthop(&[
         "compare",
@@ -227,7 +225,7 @@ fn a_congestion_control_that_the_kernel_lacks_is_found_before_the_first_run() {
 #[test]
 fn a_folder_that_cannot_be_written_is_found_before_the_run() {
     if !nix::unistd::geteuid().is_root() {
-        return common::skip("kernel hosts need root");
+        return crate::common::skip("kernel hosts need root");
     }
     let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--out", "/proc/nowhere"]);
     refused(&output, &["/proc/nowhere"]);

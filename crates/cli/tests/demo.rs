@@ -1,7 +1,5 @@
 //! `make demo` ends with what could be shown. A stand-in for the command says how each part of it went.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -26,7 +24,7 @@ fn demo(code: u8) -> (Output, Vec<String>) {
 #[test]
 fn a_machine_that_is_too_busy_for_real_time_ends_the_demo_well_and_a_failure_does_not() {
     if !nix::unistd::geteuid().is_root() {
-        return common::skip("the demo's part in real time needs root");
+        return crate::common::skip("the demo's part in real time needs root");
     }
     let (quiet, calls) = demo(0);
     assert_eq!(quiet.status.code(), Some(0), "{quiet:?}");

@@ -9,9 +9,7 @@
 //! Pacing: the rate itself from the series, the spacing of packets from the capture, and what small queues let wait below the
 //! sender from the length of its host's queue.
 
-mod common;
-
-use common::{can_run, lasthop, result, say, valid_run};
+use crate::common::{can_run, lasthop, result, say, valid_run};
 use lasthop_scenario::RunResult;
 use std::path::Path;
 use std::process::Child;

@@ -1,7 +1,5 @@
 //! `lasthop export`: the files are there, whole, and of the run.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -201,7 +199,7 @@ fn each_format_shows_a_flow_of_each_kind_or_names_it() {
 
 #[test]
 fn each_format_shows_a_flow_of_each_kind_of_kernel_hosts() {
-    if !common::can_run() {
+    if !crate::common::can_run() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -211,7 +209,7 @@ fn each_format_shows_a_flow_of_each_kind_of_kernel_hosts() {
     let file = folder.path().join("all.toml");
     fs::write(&file, format!("duration_s = 6\nwarmup_s = 2\n[[hosts]]\n{flows}")).expect("a file");
     let out = folder.path().join("out").display().to_string();
-    let run = common::on_kernel_hosts(&["run", &file.display().to_string(), "--json", "--out", &out]).output();
+    let run = crate::common::on_kernel_hosts(&["run", &file.display().to_string(), "--json", "--out", &out]).output();
     // A late run has the flows as well.
     let run = run.expect("the command starts");
     assert!(matches!(run.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&run.stderr));

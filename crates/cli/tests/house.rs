@@ -443,3 +443,34 @@ fn files_that_a_user_names_are_written_by_one_room() {
     let known: Vec<_> = OTHER_WRITERS.iter().map(|(file, _)| (*file).to_owned()).collect();
     assert_eq!(writers, known, "write by lasthop_files, or say here where else");
 }
+
+/// A crate that lists its tests itself (`autotests = false`) would leave out a file that nobody has listed, in silence.
+#[test]
+fn every_file_of_tests_is_a_test_or_a_module_of_one() {
+    let listing = files_below(&root().join("crates")).into_iter().filter(|file| {
+        file.ends_with("Cargo.toml")
+            && std::fs::read_to_string(file).is_ok_and(|text| text.contains("autotests = false"))
+    });
+    let mut listed = 0;
+    for manifest in listing {
+        let tests = manifest.parent().expect("a folder").join("tests");
+        let manifest = std::fs::read_to_string(&manifest).expect("a manifest");
+        let files: Vec<_> = files_below(&tests).into_iter().filter(|file| file.parent() == Some(&tests)).collect();
+        let stem = |file: &Path| file.file_stem().expect("a name").to_string_lossy().into_owned();
+        let is_test = |file: &Path| manifest.contains(&format!("[[test]]\nname = \"{}\"", stem(file)));
+        let modules: String = files
+            .iter()
+            .filter(|file| is_test(file))
+            .map(|file| std::fs::read_to_string(file).expect("a test"))
+            .collect();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|is| is == "rs")) {
+            let name = stem(file);
+            let is_module = modules.lines().any(|line| {
+                line.strip_prefix("mod ").is_some_and(|of| of.trim_start_matches("r#") == format!("{name};"))
+            });
+            assert!(is_test(file) || is_module, "no test has {}", file.display());
+            listed += 1;
+        }
+    }
+    assert!(listed > 40, "{listed}");
+}

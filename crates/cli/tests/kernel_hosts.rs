@@ -1,8 +1,6 @@
 //! Kernel hosts, end to end: the command, its agents, this machine's own TCP. Needs root; in real time.
 
-mod common;
-
-use common::{can_run, lasthop, on_kernel_hosts, result, say, skip, undisturbed, valid_run};
+use crate::common::{can_run, lasthop, on_kernel_hosts, result, say, skip, undisturbed, valid_run};
 use lasthop_scenario::{InvalidKind, ResultFile as _, RunResult};
 use lasthop_status::Gain;
 use lasthop_status::record::{Event, Tick};

@@ -1,9 +1,7 @@
 //! The last link on kernel hosts, with everything that a user has: the client's agent reports it in a TCP option, the server's law in the
 //! kernel uses it. Needs root; in real time.
 
-mod common;
-
-use common::{can_run, say, valid_run};
+use crate::common::{can_run, say, valid_run};
 use std::fs;
 use std::path::Path;
 

@@ -1,8 +1,6 @@
 //! Our laws on kernel hosts: what they are for, seen on the kernel's own TCP. Needs root; in real time.
 
-mod common;
-
-use common::{can_run, lasthop, on_kernel_hosts, result, valid_run};
+use crate::common::{can_run, lasthop, on_kernel_hosts, result, valid_run};
 use lasthop_scenario::RunResult;
 use std::fs;
 use std::thread::sleep;

@@ -1,8 +1,6 @@
 //! Every kind of traffic on kernel hosts: real sockets, this machine's own TCP and UDP. Needs root; in real time.
 
-mod common;
-
-use common::{can_run, lasthop, result, valid_run};
+use crate::common::{can_run, lasthop, result, valid_run};
 use lasthop_scenario::RunResult;
 use std::fs;
 

@@ -2,9 +2,7 @@
 //! its thread: what it loads is gone then, whatever happened. The names in the kernel are the real ones, so these tests
 //! are skipped on a machine on which a law is loaded, and run one at a time.
 
-mod common;
-
-use common::{can_run, skip};
+use crate::common::{can_run, skip};
 use nix::mount::{MsFlags, mount, umount};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;

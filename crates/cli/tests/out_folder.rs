@@ -1,7 +1,5 @@
 //! `--out`: nothing of the user's is lost, and a result is there whole or not at all.
 
-mod common;
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -318,7 +316,7 @@ fn an_interrupted_study_ends_with_130() {
 /// Runs a shell script as root with a file system of so many KiB at `folder`, which nobody else sees.
 fn on_a_small_disk(folder: &Path, kib: u32, script: &str) -> Option<Output> {
     if !nix::unistd::geteuid().is_root() {
-        common::skip("mounting needs root");
+        crate::common::skip("mounting needs root");
         return None;
     }
     let mount = "mount --make-rprivate / && mount -t tmpfs -o size=\"$1\" none \"$2\" && cd \"$2\"";
@@ -329,7 +327,7 @@ fn on_a_small_disk(folder: &Path, kib: u32, script: &str) -> Option<Output> {
         .output()
         .expect("unshare(1) starts");
     if output.status.code() == Some(77) {
-        common::skip(&format!("no tmpfs can be mounted here: {}", said(&output)));
+        crate::common::skip(&format!("no tmpfs can be mounted here: {}", said(&output)));
         return None;
     }
     Some(output)

@@ -1,8 +1,6 @@
 //! Laws of one's own as a user meets them: `lasthop laws build`, and scenarios that name a header. Simulated hosts; needs clang.
 
-mod common;
-
-use common::lasthop;
+use crate::common::lasthop;
 use lasthop_laws::own::SOURCES;
 use serde_json::Value;
 use std::fs;

@@ -1,9 +1,7 @@
 //! `lasthop top` on a terminal of its own.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::lasthop;
+use crate::common::lasthop;
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

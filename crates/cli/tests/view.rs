@@ -1,8 +1,6 @@
 //! `lasthop view`, and the command by which a report says that its result can be made again.
 
-mod common;
-
-use common::lasthop;
+use crate::common::lasthop;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
@@ -91,7 +89,7 @@ impl Browser {
     /// `None` without a browser.
     fn at(url: &str, folder: &Path) -> Option<Self> {
         if Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-            common::say("left out: what a browser makes of the page (no `chromium` is installed)");
+            crate::common::say("left out: what a browser makes of the page (no `chromium` is installed)");
             return None;
         }
         let pipes = ["to", "from"].map(|name| folder.join(name));

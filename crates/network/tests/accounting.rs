@@ -1,8 +1,6 @@
 //! Every lost packet is counted at its place and for its cause; queues are measured over time.
 
-mod common;
-
-use common::{access_point, hosts, instant_path, packet, run, us, wifi};
+use crate::common::{access_point, hosts, instant_path, packet, run, us, wifi};
 use lasthop_network::{
     AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, QueueConfig, QueueId,
     Standard, WifiConfig, WiredAccessConfig,

@@ -3,9 +3,7 @@
 //! UDP packets of 1472 B of payload, 1500 B with the IP header: MPDUs of 1538 B, subframes of 1544 B. 5 GHz: slot 9, SIFS 16, AIFS 43 us;
 //! Block Ack 32 us (of more than 64 frames 40), ACK and CTS 28, RTS 28. PPDUs of K frames take what `airtime`'s tests work out.
 
-mod common;
-
-use common::{packet, saturate, wifi};
+use crate::common::{packet, saturate, wifi};
 use lasthop_network::{Network, NodeId, QueueConfig, QueueId, Standard, StationStatistics, WifiConfig};
 use lasthop_units::{Bytes, Probability, Span, Time};
 

@@ -6,9 +6,7 @@
 //! `a` = SIFS and ACK, `b` = SIFS and Block Ack, `.` = inter-frame space,
 //! `-` = backoff.
 
-mod common;
-
-use common::{packet, run, us, wifi};
+use crate::common::{packet, run, us, wifi};
 use lasthop_network::random::Streams;
 use lasthop_network::{Cause, Network, NodeId, QueueId, Standard, WifiConfig};
 use lasthop_units::{Bytes, Probability, Span, Time};

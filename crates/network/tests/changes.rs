@@ -1,8 +1,6 @@
 //! Networks that change: a wired link takes a change up at once, a frame on the air ends as it began.
 
-mod common;
-
-use common::{access_point, hosts, instant_path, packet, run, us, wifi};
+use crate::common::{access_point, hosts, instant_path, packet, run, us, wifi};
 use lasthop_network::{
     AccessConfig, Cause, Change, Changed, Config, Delivery, Destination, DirectionChange, DirectionConfig, HostConfig,
     HostPath, Impairments, LinkConfig, LinksConfig, LossAt, Network, NodeId, PathConfig, QueueConfig, QueueId,

@@ -1,8 +1,6 @@
 //! Who wants to hear of it is told when its packets have left its own transmit queue: what TCP small queues need.
 
-mod common;
-
-use common::{access_point, hosts, instant_path, us, wifi};
+use crate::common::{access_point, hosts, instant_path, us, wifi};
 use lasthop_network::{
     AccessConfig, Config, Departure, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, WifiConfig,
     WiredAccessConfig,
@@ -11,7 +9,7 @@ use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 /// Number 1 is of flow 11, and known by 21, and so on.
 fn packet(from: u16, to: u16, bytes: u64, number: u32) -> Packet<u32> {
-    Packet { flow: 10 + number, id: u64::from(number) + 20, ..common::packet(from, to, bytes, number) }
+    Packet { flow: 10 + number, id: u64::from(number) + 20, ..crate::common::packet(from, to, bytes, number) }
 }
 
 /// Runs until nothing happens any more; gives who was told when, and of which flow.

@@ -2,9 +2,7 @@
 //!
 //! A digest says that something moved, not what; the timelines, the worked numbers and the theory say what is right.
 
-mod common;
-
-use common::{access_point, hosts, packet, wifi};
+use crate::common::{access_point, hosts, packet, wifi};
 use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, Impairments, Network, NodeId, Packet, PathConfig, PhyRate,
     QueueConfig, RateControl, RateSet, Standard, Statistics, WifiConfig, WiredAccessConfig,

@@ -4,9 +4,7 @@
 //! with SIFS. Two packets in an A-MPDU take 420 us, and the Block Ack 48. AIFS: best effort 43; voice 34, at the
 //! access point 25.
 
-mod common;
-
-use common::{packet, us, wifi};
+use crate::common::{packet, us, wifi};
 use lasthop_network::random::Streams;
 use lasthop_network::{Network, NodeId, Packet, QueueConfig, QueueId, Standard, WifiConfig};
 use lasthop_units::{Span, Time};
@@ -35,7 +33,10 @@ fn voice(from: u16, to: u16, name: char) -> Packet<char> {
 /// Whole microseconds: what came together leaves the path 120 ns apart.
 fn received(network: &mut Network<char>) -> Vec<(u64, char)> {
     let micros = |at: Time| (at - Time::ZERO).as_micros();
-    common::run(network, us(1_000_000)).iter().map(|delivery| (micros(delivery.at), delivery.packet.payload)).collect()
+    crate::common::run(network, us(1_000_000))
+        .iter()
+        .map(|delivery| (micros(delivery.at), delivery.packet.payload))
+        .collect()
 }
 
 /// ```text

@@ -6,9 +6,7 @@
 //! and SIFS, `#` = data, `a` = SIFS and ACK, `.` = inter-frame space, `-` = backoff. Timers are those of seed 3
 //! (timelines.rs).
 
-mod common;
-
-use common::{access_point, instant_path, packet, run, saturate, us};
+use crate::common::{access_point, instant_path, packet, run, saturate, us};
 use lasthop_network::{
     AccessConfig, Band, ChannelWidth, Config, HostConfig, Modulation, Network, NodeId, Packet, PhyRate, RateControl,
     Standard, WifiConfig,

@@ -1,8 +1,6 @@
 //! Links, paths and stations that are held for a while: packets wait, and nothing is lost.
 
-mod common;
-
-use common::{access_point, hosts, packet, run, us, wifi};
+use crate::common::{access_point, hosts, packet, run, us, wifi};
 use lasthop_network::{
     AccessConfig, Band, Cause, Change, Changed, Config, Delivery, DeviceLimit, Discipline, Impairments, Mac80211Config,
     Network, NodeId, PathConfig, QueueConfig, QueueId, RateControl, Standard, WifiConfig, WiredAccessConfig,

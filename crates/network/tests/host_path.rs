@@ -1,8 +1,6 @@
 //! Paths of the hosts' own: round-trip times that differ from host to host and change in time.
 
-mod common;
-
-use common::{access_point, hosts, packet, run, us};
+use crate::common::{access_point, hosts, packet, run, us};
 use lasthop_network::random::Streams;
 use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, HostPath, Impairments, Network, Packet, PathConfig, QueueConfig,

@@ -1,8 +1,6 @@
 //! Nodes and links: worked numbers, where packets are lost, which way they go, and what holds for every such network.
 
-mod common;
-
-use common::{hosts, packet, run, us};
+use crate::common::{hosts, packet, run, us};
 use lasthop_network::{
     Cause, Config, Delivery, Departure, Destination, DirectionConfig, Discipline, Drops, FqCodelConfig, HostConfig,
     Impairments, LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Topology, Way,

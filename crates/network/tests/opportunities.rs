@@ -1,8 +1,6 @@
 //! Links that follow the opportunities of a trace: against a plain form of mahimahi's rule, packet by packet.
 
-mod common;
-
-use common::{access_point, hosts, packet, run, us};
+use crate::common::{access_point, hosts, packet, run, us};
 use lasthop_network::{
     AccessConfig, Change, Changed, Config, DirectionChange, DirectionConfig, Impairments, LinkConfig, LinksConfig,
     LossAt, Network, Opportunities, PathConfig, QueueConfig, Topology, Way, WiredAccessConfig,

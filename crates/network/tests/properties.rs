@@ -1,8 +1,6 @@
 //! What holds for every network and every sequence of offers.
 
-mod common;
-
-use common::{access_and_path, access_point};
+use crate::common::{access_and_path, access_point};
 use lasthop_network::{
     AccessConfig, Band, CakeConfig, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline,
     FqCodelConfig, HostConfig, HostPath, Impairments, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig,

@@ -5,9 +5,7 @@
 //! they see as gaps; two seconds without acknowledgements are a timeout. Acknowledgements take the constant round-trip time and
 //! are never lost.
 
-mod common;
-
-use common::{access_point, hosts, instant_path};
+use crate::common::{access_point, hosts, instant_path};
 use lasthop_network::{
     AccessConfig, CakeConfig, Cause, Config, Destination, DirectionConfig, Discipline, Impairments, LinkConfig,
     LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Standard, Statistics, Topology, WifiConfig,

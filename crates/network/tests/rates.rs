@@ -1,8 +1,6 @@
 //! SNR and rate control of 802.11n and later, end to end.
 
-mod common;
-
-use common::{hosts, instant_path, packet, saturate, us};
+use crate::common::{hosts, instant_path, packet, saturate, us};
 use lasthop_network::{
     AccessConfig, Change, Changed, Config, HostConfig, Modulation, Network, NodeId, RateControl, Standard, Topology,
     WifiConfig,

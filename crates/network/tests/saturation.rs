@@ -2,9 +2,7 @@
 //!
 //! Tolerances: runs are long enough that the statistical error is some 0.2 %; what is left is the models' difference.
 
-mod common;
-
-use common::{packet, saturate, wifi};
+use crate::common::{packet, saturate, wifi};
 use lasthop_network::{Network, NodeId, PhyRate, QueueConfig, QueueId, RateControl, Standard, WifiConfig};
 use lasthop_units::{Span, Time};
 

@@ -3,9 +3,7 @@
 //! Without backoff and collisions d segments of 1448 B and their acknowledgement take at least
 //! d (DIFS + T_data + SIFS + T_ack) + DIFS + T_tcpack + SIFS + T_ack.
 
-mod common;
-
-use common::{packet, us, wifi};
+use crate::common::{packet, us, wifi};
 use lasthop_network::{Network, NodeId, PhyRate, QueueConfig, Standard, WifiConfig};
 use lasthop_units::{Bytes, Rate, Span, Time};
 

@@ -4,9 +4,7 @@
 //! 254 us, one of 52 B 42 us, SIFS and ACK 44 us. The path adds 120 ns to 1500 B, 5 ns to 52 B (100 Gb/s), 0 ms.
 //! `#` = data, `a` = SIFS and ACK, `.` = inter-frame space, `-` = backoff, `^` = a packet is offered.
 
-mod common;
-
-use common::{packet, run, us, wifi};
+use crate::common::{packet, run, us, wifi};
 use lasthop_network::random::Streams;
 use lasthop_network::{Cause, Destination, Network, NodeId, PhyRate, QueueId, RateSet, Standard, WifiConfig};
 use lasthop_units::{Probability, Rate, Span, Time};

@@ -3,9 +3,7 @@
 //! 802.11g at 54 Mb/s: 1500 B take 254 us, SIFS and ACK 44 us, DIFS 28 us, a slot 9 us. The path adds 120 ns to 1500 B. The timers
 //! are those of seed 3 (tests/timelines.rs): station 0 draws 1 slot first.
 
-mod common;
-
-use common::{packet, run, us, wifi, wifi_of};
+use crate::common::{packet, run, us, wifi, wifi_of};
 use lasthop_network::{
     Config, Delivery, Field, HostField, Network, NodeId, Packet, QueueConfig, Standard, WifiConfig, WifiRules,
 };

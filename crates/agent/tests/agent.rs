@@ -1,0 +1,22 @@
+//! The agent from outside. One binary, but for `local_users` and `metrics`, which look at what their own process has open.
+
+mod cgroups;
+mod common;
+mod external;
+mod faults;
+mod groups;
+mod hostile;
+mod kernel;
+mod last_link;
+mod r#loop;
+mod peers;
+mod privilege;
+mod reload;
+mod schema;
+
+/// Not a test: what `AgentProcess` runs.
+#[test]
+#[ignore = "run by the other tests"]
+fn agent_process() {
+    common::process::run();
+}

@@ -1,0 +1,23 @@
+//! Networks from outside. One binary: each would compile the whole network again for packets of its own.
+
+mod accounting;
+mod aggregation;
+mod block_ack;
+mod changes;
+mod common;
+mod departures;
+mod digests;
+mod edca;
+mod generations;
+mod holds;
+mod host_path;
+mod links;
+mod opportunities;
+mod properties;
+mod queueing_theory;
+mod queues;
+mod rates;
+mod saturation;
+mod tcp_bounds;
+mod timelines;
+mod turnaround;
