@@ -29,9 +29,8 @@ use crate::small_queues::Station;
 use datagrams::{DATAGRAM_HEADERS, datagram_sockets};
 use lasthop_connection::TcpState;
 use lasthop_kernel::tcp_state;
-use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::{Direction, Kind as _, SERVER_PORT};
-use lasthop_traffic::Action;
+use lasthop_traffic::{Action, Message};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -60,8 +59,6 @@ pub(crate) struct Traffic<'a> {
     flows: Vec<Flow>,
     epoll: Epoll,
     hosts: &'a Hosts,
-    /// The end of the warm-up.
-    warm: Time,
     came: Vec<Came>,
     /// The data to send. Also the buffer for received data, which the kernel is told to discard.
     zeroes: Vec<u8>,
@@ -92,7 +89,7 @@ struct Flow {
     last_state: Option<TcpState>,
     failed: Option<String>,
     broken: bool,
-    deliveries: DeliveryMeter,
+    delivered: Vec<(Time, Message)>,
     sent: Vec<(Time, u64)>,
 }
 
@@ -161,20 +158,11 @@ impl<'a> Traffic<'a> {
                 last_state: None,
                 failed: None,
                 broken: false,
-                deliveries: DeliveryMeter::default(),
+                delivered: Vec::new(),
                 sent: Vec::new(),
             });
         }
-        Ok(Self {
-            plans,
-            listeners,
-            flows,
-            epoll,
-            hosts,
-            warm: Time::ZERO,
-            came: Vec::new(),
-            zeroes: vec![0; READ_BYTES],
-        })
+        Ok(Self { plans, listeners, flows, epoll, hosts, came: Vec::new(), zeroes: vec![0; READ_BYTES] })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
@@ -190,8 +178,8 @@ impl<'a> Traffic<'a> {
         stop: &AtomicBool,
     ) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
-        self.warm = Time::ZERO + schedule.warmup;
-        let mut warm = Some(self.warm);
+        let warm_at = Time::ZERO + schedule.warmup;
+        let mut warm = Some(warm_at);
         let mut next_sample = Time::ZERO;
         let looks = self.plans.iter().any(|plan| plan.over_aggregates) || stations.iter().any(Station::queues_in_model);
         let mut next_look = looks.then_some(Time::ZERO);
@@ -232,17 +220,15 @@ impl<'a> Traffic<'a> {
         }
         self.read_lumps(clock)?;
         self.read_senders();
-        let warm = self.warm;
         let until = end.min(clock.now());
         let flows = self.flows.into_iter().zip(&self.plans).map(|(flow, plan)| {
             let report = flow.counted().since(flow.in_warmup, flow.failed.clone());
-            let mut deliveries = flow.deliveries;
-            plan.application.undelivered().for_each(|since| deliveries.on_undelivered(since));
-            let video = plan.application.video(warm, until);
+            let video = plan.application.video(warm_at, until);
             FlowReport {
                 broken: flow.broken,
                 unconnected: !flow.connected,
-                deliveries,
+                delivered: flow.delivered,
+                undelivered: plan.application.undelivered().collect(),
                 sent: flow.sent,
                 video,
                 ..report
@@ -436,11 +422,9 @@ impl<'a> Traffic<'a> {
                 }
                 flow.received += received;
                 flow.read += received.get();
-                let mut delays = Vec::new();
-                plan.application.on_read(now, flow.read, &mut delays);
-                if now >= self.warm {
-                    delays.into_iter().for_each(|took| flow.deliveries.on_delivered(took));
-                }
+                let mut complete = Vec::new();
+                plan.application.on_read(now, flow.read, &mut complete);
+                flow.delivered.extend(complete.into_iter().map(|message| (now, message)));
                 if ended {
                     let _ = self.epoll.delete(socket);
                     if !flow.closed {

@@ -14,8 +14,8 @@ use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
 use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
-use lasthop_traffic::{Action, Application};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_traffic::{Action, Application, Message};
+use lasthop_units::{Bytes, Time};
 use rand::RngExt as _;
 use std::sync::atomic::Ordering;
 
@@ -77,7 +77,7 @@ pub(crate) struct Simulation<'a> {
     deliveries: Vec<Delivery<Payload>>,
     departed: Vec<Departure>,
     actions: Vec<Action>,
-    delays: Vec<Span>,
+    complete: Vec<Message>,
 }
 
 /// A capture, and what it needs.
@@ -224,7 +224,7 @@ impl<'a> Simulation<'a> {
             deliveries: Vec::new(),
             departed: Vec::new(),
             actions: Vec::new(),
-            delays: Vec::new(),
+            complete: Vec::new(),
         })
     }
 
@@ -285,7 +285,7 @@ impl<'a> Simulation<'a> {
             notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
         for (number, flow) in self.connections.iter().enumerate() {
-            flow.application.undelivered().for_each(|since| self.measurement.on_undelivered(number, since));
+            flow.application.undelivered().for_each(|message| self.measurement.on_undelivered(number, message));
             let video = flow.application.video(Time::ZERO + self.scenario.warmup, end);
             video.into_iter().for_each(|video| self.measurement.on_video(number, video));
         }
@@ -463,10 +463,9 @@ impl<'a> Simulation<'a> {
         let flow = &mut self.connections[connection];
         if side != flow.writer && flow.application.awaits() {
             let read = flow.read_bytes();
-            let before = self.delays.len();
-            flow.application.on_read(now, read, &mut self.delays);
-            if self.delays.len() > before {
-                self.delays.drain(..).for_each(|took| self.measurement.on_delivered(now, connection, took));
+            flow.application.on_read(now, read, &mut self.complete);
+            if !self.complete.is_empty() {
+                self.complete.drain(..).for_each(|message| self.measurement.on_delivered(now, connection, message));
                 let at = flow.application.next_at();
                 self.timers.set(self.slots.of(Owner::Application { connection }), at);
             }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::run;
-use lasthop_scenario::{DatagramResult, ResultFile as _, RunResult, VideoResult};
+use common::{run, try_run};
+use lasthop_scenario::{DatagramResult, ResultFile as _, RunResult, TransferSample, VideoResult};
 
 /// One host over a wire of 10 Mb/s and a path of 10 ms each way.
 const WIRE: &str = "
@@ -21,6 +21,11 @@ rate_mbps = 1000
 queue_packets = 50
 [[hosts.flows]]
 ";
+
+fn transfers(text: &str, overrides: &[&str]) -> (RunResult, Vec<TransferSample>) {
+    let (result, series) = try_run(text, overrides, true).unwrap_or_else(|error| panic!("{error}"));
+    (result, series.transfers.rows().collect())
+}
 
 fn datagrams(overrides: &[&str]) -> (RunResult, DatagramResult) {
     let result = run(WIRE, overrides);
@@ -206,4 +211,53 @@ fn what_a_full_queue_of_flows_drops_is_not_replaced_before_it_sends() {
     let dropped = result.links[0].queue_drops;
     assert!(dropped > offered / 2 && dropped < 2 * offered, "{dropped} drops of {offered} packets");
     assert!(result.events < 4 * offered, "{} events", result.events);
+}
+
+/// The wire with one transfer of eight segments, which an initial window holds.
+const ONE_TRANSFER: &[&str] = &["hosts.0.flows.0.transfer_kib=11", "hosts.0.era=2012", "warmup_s=0", "duration_s=5"];
+
+#[test]
+fn a_lone_transfer_takes_the_handshake_and_what_its_data_need_in_the_empty_network() {
+    for direction in ["up", "down"] {
+        let (result, rows) =
+            transfers(WIRE, &[ONE_TRANSFER, &[&format!("hosts.0.flows.0.direction={direction}")]].concat());
+        let [transfer] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((transfer.flow, transfer.start_s, transfer.bytes), (0, 0.0, 11 * 1024));
+        // Seven segments of 1448 bytes and one of 1128 in packets of 1500 and 1180: 9.344 ms at 10 Mb/s. Up, the last one takes
+        // 9.44 us more at 1 Gb/s; down, the first one 12 us.
+        let wire_ms = (7.0 * 1500.0 + 1180.0) * 8.0 / 1e4;
+        let least_ms = 10.0 + wire_ms + if direction == "up" { 0.00944 } else { 0.012 };
+        let completion_ms = 1e3 * transfer.completion_s.expect("it is complete");
+        let slowdown = transfer.slowdown.expect("it is complete");
+        assert!((completion_ms / slowdown - least_ms).abs() < 1e-6, "{direction}: {transfer:?}, {least_ms}");
+        // SYN and SYN-ACK of 60 bytes. The third one of an upload has data; a download waits for it, of 52 bytes.
+        let [syn, ack] = [60.0, 52.0].map(|bytes| 10.0 + bytes * 8.0 / 1e4 + bytes * 8.0 / 1e6);
+        let handshake_ms = if direction == "up" { 2.0 * syn } else { 2.0 * syn + ack };
+        assert!((completion_ms - handshake_ms - least_ms).abs() < 1e-3, "{direction}: {completion_ms}, {handshake_ms}");
+        let over_all = result.transfers.and_then(|transfers| transfers.slowdown).expect("one");
+        assert_eq!((over_all.min, over_all.max), (slowdown, slowdown));
+        assert_eq!((result.slowdowns[0].above_bytes, result.slowdowns[0].up_to_bytes), (10_000, Some(100_000)));
+        assert_eq!((result.slowdowns.len(), result.slowdowns[0].transfers), (1, 1));
+    }
+}
+
+#[test]
+fn the_slowdown_of_a_transfer_is_that_over_the_network_at_its_start() {
+    // The wire has a tenth of its rate from 2 s on, when the second host begins.
+    let text = WIRE.replace("[path]", "[[changes]]\nof = \"access\"\nat_s = 2\nrate_mbps = 1\n[path]");
+    let text = format!("{text}[[hosts]]\nera = \"2012\"\n[[hosts.flows]]\nstart_s = 3\ntransfer_kib = 11\n");
+    let (_, rows) = transfers(&text, ONE_TRANSFER);
+    let least = |row: usize| rows[row].completion_s.expect("complete") / rows[row].slowdown.expect("complete");
+    assert!((least(1) - 0.010 - 10.0 * (least(0) - 0.010)).abs() < 1e-4, "{rows:?}");
+}
+
+#[test]
+fn a_transfer_that_is_not_complete_at_the_end_has_a_row_without_an_end() {
+    let endless = ["hosts.0.flows.0.transfer_kib=1000000", "duration_s=20"];
+    let (result, rows) = transfers(WIRE, &endless);
+    let [transfer] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((transfer.bytes, transfer.completion_s, transfer.slowdown), (1_024_000_000, None, None));
+    // Its age counts: 20 s of the 849 s that 1 GB need at 10 Mb/s with headers.
+    let slowdown = result.slowdowns[0].slowdown;
+    assert!((0.020..0.025).contains(&slowdown.max), "{slowdown:?}");
 }

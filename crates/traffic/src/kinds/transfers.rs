@@ -84,7 +84,7 @@ mod tests {
     fn sizes(sigma: f64, request: Option<Bytes>) -> Vec<u64> {
         let kind = Transfers { transfer: Bytes::new(10_000), sigma, off: Span::from_secs(1), request };
         let mut application = Application::new(kind.into(), Time::ZERO, None, ChaCha8Rng::seed_from_u64(1));
-        let (mut sizes, mut actions, mut delays) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sizes, mut actions, mut complete) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..1000 {
             let now = application.next_at();
             application.act(now, &mut actions);
@@ -97,10 +97,11 @@ mod tests {
                 _ => None,
             });
             let size = written.expect("a transfer");
-            application.on_read(now, size, &mut delays);
+            application.on_read(now, size, &mut complete);
             sizes.push(size);
         }
-        assert_eq!(delays.len(), 1000, "each is read to its end");
+        let read: Vec<u64> = complete.iter().map(|message| message.size.get()).collect();
+        assert_eq!(read, sizes, "each is read to its end");
         sizes.sort_unstable();
         sizes
     }
