@@ -29,6 +29,7 @@ use crate::small_queues::Station;
 use datagrams::{DATAGRAM_HEADERS, datagram_sockets};
 use lasthop_connection::TcpState;
 use lasthop_kernel::tcp_state;
+use lasthop_network::schedule::Schedule as Due;
 use lasthop_scenario::{Direction, Kind as _, SERVER_PORT};
 use lasthop_traffic::{Action, Message};
 use lasthop_units::{Bytes, Span, Time};
@@ -57,6 +58,8 @@ pub(crate) struct Traffic<'a> {
     /// In the order of the servers that have flows.
     listeners: Vec<TcpListener>,
     flows: Vec<Flow>,
+    /// When each application has something to do next.
+    due: Due,
     epoll: Epoll,
     hosts: &'a Hosts,
     came: Vec<Came>,
@@ -79,6 +82,8 @@ struct Flow {
     closed: bool,
     /// Whether the receiver has reached the end of the stream.
     ended: bool,
+    /// Whether it is over and has been sampled since.
+    told: bool,
     /// What the receiver has read of this connection, and what the sender has read of requests.
     read: u64,
     asked: u64,
@@ -150,6 +155,7 @@ impl<'a> Traffic<'a> {
                 closing: false,
                 closed: false,
                 ended: false,
+                told: false,
                 read: 0,
                 asked: 0,
                 received: Bytes::ZERO,
@@ -162,7 +168,9 @@ impl<'a> Traffic<'a> {
                 sent: Vec::new(),
             });
         }
-        Ok(Self { plans, listeners, flows, epoll, hosts, came: Vec::new(), zeroes: vec![0; READ_BYTES] })
+        let mut due = Due::new(plans.len());
+        plans.iter().enumerate().for_each(|(number, plan)| due.set(number, plan.application.next_at()));
+        Ok(Self { plans, listeners, flows, due, epoll, hosts, came: Vec::new(), zeroes: vec![0; READ_BYTES] })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
@@ -210,8 +218,8 @@ impl<'a> Traffic<'a> {
                 let read = self.read_senders();
                 tell_small_queues(read.into_iter().map(|(flow, tcp)| (&self.plans[flow], tcp)), stations, now);
             }
-            let next = self.plans.iter().map(|plan| plan.application.next_at());
-            let next = next.chain([next_sample]).chain(warm).chain(next_look).min().unwrap_or(end);
+            let next = [self.due.first_at(), next_sample].into_iter();
+            let next = next.chain(warm).chain(next_look).min().unwrap_or(end);
             let sleep = clock.until(next).min(Span::from_millis(20));
             let woken = wait(&self.epoll, &mut events, sleep).doing("cannot wait for the sockets of the traffic")?;
             for event in &events[..woken] {
@@ -226,7 +234,7 @@ impl<'a> Traffic<'a> {
             let video = plan.application.video(warm_at, until);
             FlowReport {
                 broken: flow.broken,
-                unconnected: !flow.connected,
+                unconnected: flow.started && !flow.connected,
                 delivered: flow.delivered,
                 undelivered: plan.application.undelivered().collect(),
                 sent: flow.sent,
@@ -254,14 +262,19 @@ impl<'a> Traffic<'a> {
 
     /// Lets all applications do what is due; returns how late the latest was.
     fn act_all(&mut self, clock: Clock) -> Result<Span> {
-        let mut late = Span::ZERO;
-        for number in 0..self.plans.len() {
-            let (now, due) = (clock.now(), self.plans[number].application.next_at());
-            if due <= now {
-                late = late.max(now - due);
-                self.act(number, clock)?;
+        let (mut late, mut acted) = (Span::ZERO, Vec::new());
+        loop {
+            let (now, due, number) = (clock.now(), self.due.first_at(), self.due.first());
+            if due > now {
+                break;
             }
+            late = late.max(now - due);
+            self.act(number, clock)?;
+            // Its turn comes again when all others have had theirs.
+            self.due.set(number, Time::MAX);
+            acted.push(number);
         }
+        acted.into_iter().for_each(|number| self.due.set(number, self.plans[number].application.next_at()));
         Ok(late)
     }
 
@@ -280,6 +293,7 @@ impl<'a> Traffic<'a> {
                 self.carry_out(number, action, clock)?;
             }
         }
+        self.due.set(number, self.plans[number].application.next_at());
         Ok(())
     }
 
@@ -388,6 +402,7 @@ impl<'a> Traffic<'a> {
         }
         if let Err(error) = outcome {
             flow.fail(plan, &self.epoll, now, error);
+            self.due.set(number, plan.application.next_at());
         }
     }
 
@@ -457,9 +472,11 @@ impl<'a> Traffic<'a> {
 
     fn sample(&mut self, at: Time, samples: &mut Samples<'_>) {
         let mut states = self.read_senders().into_iter().peekable();
-        for (number, flow) in self.flows.iter().enumerate() {
+        for (number, flow) in self.flows.iter_mut().enumerate() {
             let tcp = states.next_if(|(of, _)| *of == number).map(|(_, tcp)| tcp);
-            if flow.started {
+            // A transfer of an open loop is sampled until it is over, and once then.
+            if flow.started && !flow.told {
+                flow.told = flow.ended && self.plans[number].spec.arrival.is_some();
                 samples.push(FlowSample { at, flow: number, tcp, received: flow.received });
             }
         }

@@ -18,6 +18,7 @@ mod comparison;
 mod error;
 mod keys;
 mod last_link;
+mod lists;
 mod memory;
 mod network_error;
 mod notes;
@@ -39,7 +40,7 @@ pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, KeyError, Override, Problem, Vary,
     nearest_names,
 };
-pub use lasthop_traffic::{Kind, KindName, Message, Pieces, QuicLaw, TrafficKind, Transport, VideoResult};
+pub use lasthop_traffic::{Kind, KindName, Message, Pace, Pieces, QuicLaw, Sizes, TrafficKind, Transport, VideoResult};
 pub use memory::MemoryEstimate;
 pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{

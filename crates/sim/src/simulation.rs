@@ -172,11 +172,11 @@ impl<'a> Simulation<'a> {
         let mut of_host = Vec::with_capacity(hosts.len());
         for host in hosts {
             let first = connections.len();
-            for (number, flow) in host.flows.iter().enumerate() {
+            for flow in &host.flows {
                 if host.kind.tcp.tsq.is_some() || flow.kind.name().transport() == Transport::Quic {
                     network.report_departures(flow.server);
                 }
-                let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.number));
+                let stream = streams.stream(&format!("traffic/host-{}/flow-{}", host.number, flow.number));
                 let application = Application::new(flow.kind.clone(), flow.start, flow.stop, stream);
                 let mut connection = Connection::new(flow.clone(), NodeId(host.index), application);
                 connection.reports = scenario.link_reports(host, flow).into();
@@ -419,7 +419,13 @@ impl<'a> Simulation<'a> {
 
     /// Samples all connections and queues.
     fn sample(&mut self, now: Time) {
-        for (number, flow) in self.connections.iter().enumerate() {
+        for (number, flow) in self.connections.iter_mut().enumerate() {
+            // A transfer of an open loop is sampled until it is over, and once then.
+            if flow.spec.arrival.is_some() && matches!(flow.ends, Ends::None) {
+                if flow.incarnation == 0 || std::mem::replace(&mut flow.is_told, true) {
+                    continue;
+                }
+            }
             let counts = flow.counts();
             let seen = seen(flow, &counts);
             self.measurement.on_sample(now, number, counts.received, seen.as_ref());
@@ -588,7 +594,8 @@ impl<'a> Simulation<'a> {
         let host = usize::from(flow.spec.host);
         let kind = &self.hosts[host].kind;
         let law = kind.law.expect("a checked scenario has known laws only");
-        let name = format!("law/flow-{}/{}", flow.spec.id, flow.incarnation);
+        let number = flow.spec.arrival.unwrap_or(flow.incarnation);
+        let name = format!("law/flow-{}/{number}", flow.spec.id);
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
         let mut seeded = || Choice { seed: seeds.random(), ..law };
         let mut near = Endpoint::connect(now, &kind.tcp, seeded());

@@ -261,3 +261,65 @@ fn a_transfer_that_is_not_complete_at_the_end_has_a_row_without_an_end() {
     let slowdown = result.slowdowns[0].slowdown;
     assert!((0.020..0.025).contains(&slowdown.max), "{slowdown:?}");
 }
+
+/// A download in an open loop, and what its test says.
+const OPEN: &[&str] = &[
+    "hosts.0.flows.0.kind=transfers",
+    "hosts.0.flows.0.direction=down",
+    "warmup_s=0",
+    "duration_s=30",
+    "hosts.0.era=modern",
+];
+
+#[test]
+fn an_open_loop_goes_on_whatever_becomes_of_those_before() {
+    // 256,000 bytes take 0.21 s at 10 Mb/s, and come each 0.1 s: they pile up. In a closed loop they would wait.
+    let every = ["hosts.0.flows.0.transfer_kib=250", "hosts.0.flows.0.arrivals_s=0 0.1 0.2 0.3 0.4"];
+    let (result, rows) = transfers(WIRE, &[OPEN, &every].concat());
+    let starts: Vec<f64> = rows.iter().map(|row| row.start_s).collect();
+    assert_eq!(starts, [0.0, 0.1, 0.2, 0.3, 0.4]);
+    let ends: Vec<f64> = rows.iter().map(|row| row.start_s + row.completion_s.expect("complete")).collect();
+    assert!(ends[0] > 0.2 && ends[4] > 5.0 * 0.21, "others began before the first had ended: {ends:?}");
+    assert!(rows.iter().all(|row| row.slowdown.is_some_and(|slowdown| slowdown > 1.0)), "{rows:?}");
+    // One flow, with what all of them got: 5 · 256000 bytes in 30 s.
+    let [flow] = result.flows.as_slice() else { panic!("{:?}", result.flows) };
+    assert_eq!((flow.messages, flow.undelivered, flow.kind.as_str()), (5, 0, "transfers"));
+    assert!((flow.goodput_mbps - 5.0 * 256_000.0 * 8.0 / 30.0 / 1e6).abs() < 1e-6, "{}", flow.goodput_mbps);
+    assert_eq!((result.notes.len(), result.flows[0].id), (0, 0));
+}
+
+#[test]
+fn arrivals_of_a_load_carry_it_and_are_the_same_with_each_flow_beside_them() {
+    let load = ["hosts.0.flows.0.transfer_kib=100", "hosts.0.flows.0.arrivals_mbps=4", "duration_s=60"];
+    let settings = [OPEN, &load].concat();
+    let (alone, rows) = transfers(WIRE, &settings);
+    // 4 Mb/s of 819200 bits are 293 in a minute, ± 5 · 17.
+    assert!(rows.len().abs_diff(293) < 86, "{}", rows.len());
+    assert!((alone.aggregate_goodput_mbps / 4.0 - 1.0).abs() < 0.3, "{}", alone.aggregate_goodput_mbps);
+    let slowdown = |result: &RunResult| result.transfers.expect("transfers").slowdown.expect("some").p50;
+    let beside: Vec<String> = settings.iter().map(|set| set.replace("flows.0", "flows.1")).collect();
+    let text = WIRE.replace("[[hosts.flows]]\n", "[[hosts.flows]]\ndirection = \"down\"\n[[hosts.flows]]\n");
+    let beside: Vec<&str> = beside.iter().map(String::as_str).collect();
+    let (both, rows_beside) = transfers(&text, &beside);
+    assert!(slowdown(&both) > slowdown(&alone), "{} and {}", slowdown(&both), slowdown(&alone));
+    assert!(rows_beside.iter().all(|row| row.flow == 1), "{rows_beside:?}");
+    // The series of the download beside has its own rows, and that of the open loop one for each connection.
+    assert_eq!(both.flows.len(), 2);
+}
+
+#[test]
+fn a_law_has_another_seed_in_each_transfer_of_an_open_loop_and_runs_are_repeated() {
+    let load = [
+        "hosts.0.flows.0.transfer_sizes=web-search",
+        "hosts.0.flows.0.arrivals_per_s=2",
+        "hosts.0.congestion_control=cdg",
+    ];
+    let settings = [OPEN, &load].concat();
+    let (once, rows) = transfers(WIRE, &settings);
+    let (again, rows_again) = transfers(WIRE, &settings);
+    assert_eq!((once.to_json(), &rows), (again.to_json(), &rows_again));
+    let more = [&settings[..], &["hosts.0.flows.0.stop_s=15"]].concat();
+    let (_, stopped) = transfers(WIRE, &more);
+    let until: Vec<_> = rows.iter().filter(|row| row.start_s < 15.0).map(|row| (row.start_s, row.bytes)).collect();
+    assert_eq!(stopped.iter().map(|row| (row.start_s, row.bytes)).collect::<Vec<_>>(), until);
+}

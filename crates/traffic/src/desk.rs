@@ -1,5 +1,6 @@
 //! What an application works with: its connection, its unread messages, its next step, its random numbers.
 
+use crate::sizes::Sizes;
 use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
@@ -195,20 +196,9 @@ impl Desk {
         Span::from_nanos(if most.is_zero() { 0 } else { self.stream.random_range(0..=most.as_nanos()) })
     }
 
-    /// A lognormal random size with this median, whose logarithm has this standard deviation; 1 byte to 1 TiB. The normal
-    /// number is drawn by the polar method (G. Marsaglia and T. A. Bray, 1964).
-    pub(crate) fn lognormal(&mut self, median: Bytes, sigma: f64) -> Bytes {
-        if sigma == 0.0 {
-            return median;
-        }
-        let normal = loop {
-            let [x, y] = [0; 2].map(|_| 2.0 * self.stream.random::<f64>() - 1.0);
-            let square = x * x + y * y;
-            if square > 0.0 && square < 1.0 {
-                break x * (-2.0 * square.ln() / square).sqrt();
-            }
-        };
-        Bytes::new((median.get() as f64 * (sigma * normal).exp()).clamp(1.0, (1_u64 << 40) as f64) as u64)
+    /// A random size.
+    pub(crate) fn size(&mut self, sizes: &Sizes) -> Bytes {
+        sizes.draw(&mut self.stream)
     }
 }
 

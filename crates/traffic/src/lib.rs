@@ -9,12 +9,14 @@
 mod desk;
 mod keys;
 mod kinds;
+mod sizes;
 
 pub use desk::{Action, Desk, Message};
 pub use kinds::{
-    Bulk, Constant, Interactive, Kind, KindName, LEAST_PACKET, Ladder, OnOff, Pieces, Ping, Quic, QuicLaw, Saturated,
-    TrafficKind, Transfers, Transport, Video, VideoResult,
+    Bulk, Constant, Interactive, Kind, KindName, LEAST_PACKET, Ladder, OnOff, Pace, Pieces, Ping, Quic, QuicLaw,
+    Saturated, TrafficKind, Transfers, Transport, Video, VideoResult,
 };
+pub use sizes::{Points, Sizes};
 
 use desk::Step;
 use lasthop_units::Time;
