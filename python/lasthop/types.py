@@ -39,7 +39,6 @@ __all__ = [
     "Policies",
     "Run",
     "Setting",
-    "Slowdown",
     "Spread",
     "StateShares",
     "Station",
@@ -76,16 +75,6 @@ class Deliveries(Record):
     delivered: int
     undelivered: int
     took_ms: Distribution | None
-    slowdown: Distribution | None
-
-
-class Slowdown(Record):
-    """Transfers of some sizes: how many times as long they took as their data need in the empty network."""
-
-    above_bytes: int
-    up_to_bytes: int | None
-    transfers: int
-    slowdown: Distribution
 
 
 class Datagrams(Record):
@@ -140,6 +129,7 @@ class Access(Record):
     """The shared last hop."""
 
     downlink_drops: int
+    downlink_marks: int
     downlink_queue_mean: float | None
     downlink_queue_p95: float | None
     downlink_queue_max: int | None
@@ -166,6 +156,7 @@ class Link(Record):
     queue_p95: float
     queue_max: int
     queue_drops: int
+    queue_marks: int
     losses: int
 
 
@@ -239,6 +230,7 @@ class Flow(Record):
     state_shares: StateShares | None
     retransmits: int
     timeouts: int | None
+    delivered_ce: int
     controlled_share: float
     started_s: float
     last_link: LastLink | None
@@ -269,7 +261,6 @@ class Run(Record):
     rtt_per_ack_ms: Distribution | None
     messages: Deliveries | None
     transfers: Deliveries | None
-    slowdowns: list[Slowdown]
     pings: Datagrams | None
     datagrams: Datagrams | None
     videos: Videos | None

@@ -3,12 +3,12 @@
 //! [`TcpState`] is filled in five places, and read everywhere else as it is:
 //!
 //! - `tcp`, from our endpoint: all of it.
-//! - `kernel`, for the agent, from `struct tcp_sock` by an eBPF iterator: all of it; `timeouts` from Linux 6.7 on.
-//! - `kernel`, for the sockets of a law, likewise: without `newest_rtt`, `receive_rtt`, `mss_bytes`, `unsent`, `acked`, `received` and
-//!   `pacing_rate`.
+//! - `kernel`, for the agent, from `struct tcp_sock` by an eBPF iterator: all of it but `delivered_ce`; `timeouts` from Linux 6.7 on.
+//! - `kernel`, for the sockets of a law, likewise: without `newest_rtt`, `receive_rtt`, `mss_bytes`, `unsent`, `acked`, `received`,
+//!   `pacing_rate` and `delivered_ce`.
 //! - `lab`, from `getsockopt(TCP_INFO)`: without `newest_rtt`; `timeouts` from Linux 6.7 on.
 //! - `sim`, for QUIC, from quinn's path in datagrams of the path's MTU: without `state`, `newest_rtt`, `receive_rtt`, `unsent`, `received`,
-//!   `timeouts` and `pacing_rate`.
+//!   `timeouts`, `pacing_rate` and `delivered_ce`.
 //!
 //! What a place leaves out is at its default.
 //!
@@ -99,6 +99,9 @@ pub struct TcpState {
     pub retransmits: u64,
     /// `tcpi_total_rto`: retransmission timeouts; `None`: not counted.
     pub timeouts: Option<u64>,
+    /// `tcpi_delivered_ce`: segments delivered by ACKs that echo a mark of ECN. With RFC 3168 a receiver echoes one until it hears of
+    /// the reduction, so a mark counts for what is delivered in a round trip.
+    pub delivered_ce: u64,
     /// `tcpi_pacing_rate`: the rate of payload at which it paces, or would; `None` before the first RTT sample.
     pub pacing_rate: Option<Rate>,
 }

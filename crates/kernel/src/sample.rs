@@ -180,6 +180,7 @@ fn sample(record: Record, congestion_control: Arc<str>) -> SocketSample {
             sent_segments: record.segments_sent.into(),
             retransmits: record.total_retrans.into(),
             timeouts: (record.timeouts != UNKNOWN).then(|| record.timeouts.into()),
+            delivered_ce: 0, // not read here
             pacing_rate: pacing_rate(record.pacing_rate),
         },
         retransmitted: Bytes::new(record.bytes_retrans),

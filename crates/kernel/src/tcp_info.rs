@@ -34,6 +34,7 @@ pub fn tcp_state(socket: impl AsFd) -> io::Result<TcpState> {
         sent_segments: info.tcpi_data_segs_out.into(),
         retransmits: info.tcpi_total_retrans.into(),
         timeouts: has_timeouts.then(|| info.tcpi_total_rto.into()),
+        delivered_ce: info.tcpi_delivered_ce.into(),
         pacing_rate: pacing_rate(info.tcpi_pacing_rate),
     })
 }

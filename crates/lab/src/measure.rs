@@ -60,8 +60,7 @@ impl Measured<'_> {
             measurement.on_queue(sample.at, sample.place, sample.packets);
         }
         for (flow, report) in self.traffic.flows.iter().enumerate() {
-            report.delivered.iter().for_each(|(at, message)| measurement.on_delivered(*at, flow, *message));
-            report.undelivered.iter().for_each(|message| measurement.on_undelivered(flow, *message));
+            measurement.on_deliveries(flow, report.deliveries.clone());
             report.sent.iter().for_each(|(at, number)| measurement.on_sent(*at, flow, *number));
             report.video.into_iter().for_each(|video| measurement.on_video(flow, video));
         }
@@ -86,6 +85,7 @@ impl Measured<'_> {
             received: report.received,
             retransmits: report.retransmits,
             timeouts: report.timeouts,
+            delivered_ce: report.delivered_ce,
             last_link: self.last_link(flow, end),
         };
         measurement.into_outcome(Finished {

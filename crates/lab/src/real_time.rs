@@ -29,12 +29,13 @@ use lasthop_capture::{Capture, Side};
 use lasthop_network::{
     AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Seen, Standard, Statistics,
 };
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Ecn, Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
+use std::borrow::Cow;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -260,7 +261,7 @@ impl<'a> RealTime<'a> {
         let Some(capture) = self.capture else { return };
         let mut capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
         self.network.take_seen(&mut self.seen);
-        self.seen.drain(..).for_each(|seen| capture.seen(&seen, &mut |packet| packet.payload.to_vec()));
+        self.seen.drain(..).for_each(|seen| capture.seen(&seen, &mut |packet| marked(packet).to_vec()));
         if let Some((at, host, side, ip)) = packet {
             capture.packet(at, host, side, ip, ip.len() as u64);
         }
@@ -357,8 +358,8 @@ impl<'a> RealTime<'a> {
         self.network.advance(now, &mut self.deliveries);
         let mut deliveries = std::mem::take(&mut self.deliveries);
         for delivery in deliveries.drain(..) {
-            self.show(Some((delivery.at, delivery.to, Side::In, &delivery.packet.payload)));
-            let packet = &delivery.packet.payload;
+            let packet = &marked(&delivery.packet);
+            self.show(Some((delivery.at, delivery.to, Side::In, packet)));
             let end = self.hosts.plan.end(delivery.to, packet);
             let device = &self.hosts.devices[end];
             let taken = device.write(packet).doing("cannot write to a TUN device")?;
@@ -471,6 +472,7 @@ impl<'a> RealTime<'a> {
                 size: Bytes::new(length as u64),
                 flow: flow_of(packet),
                 dscp: dscp_of(packet),
+                ecn: ecn_of(packet),
                 id: lane.map_or(UNCOUNTED, |lane| 2 * end as u64 + lane as u64),
                 payload: Arc::from(packet),
             }));
@@ -488,6 +490,34 @@ impl<'a> RealTime<'a> {
 /// The upper six bits of what was the type of service (IPv4), or of the traffic class (IPv6).
 fn dscp_of(packet: &[u8]) -> u8 {
     if packet[0] >> 4 == 6 { (packet[0] & 0xf) << 2 | packet[1] >> 6 } else { packet[1] >> 2 }
+}
+
+/// The two bits below.
+fn ecn_of(packet: &[u8]) -> Ecn {
+    Ecn::of_bits(if packet[0] >> 4 == 6 { packet[1] >> 4 } else { packet[1] })
+}
+
+/// The bytes of a packet with the ECN field that the model has given it. IPv4's checksum changes with it (RFC 1624, eq. 3); IPv6
+/// has none, and no transport's covers the field.
+fn marked(packet: &Packet<Arc<[u8]>>) -> Cow<'_, [u8]> {
+    let ip = &packet.payload[..];
+    if ecn_of(ip) == packet.ecn {
+        return Cow::Borrowed(ip);
+    }
+    let mut ip = ip.to_vec();
+    if ip[0] >> 4 == 6 {
+        ip[1] = ip[1] & !0x30 | packet.ecn.bits() << 4;
+        return Cow::Owned(ip);
+    }
+    let word = |ip: &[u8]| u32::from(u16::from_be_bytes([ip[0], ip[1]]));
+    let before = word(&ip);
+    ip[1] = ip[1] & !3 | packet.ecn.bits();
+    let mut sum = (!word(&ip[10..]) & 0xffff) + (!before & 0xffff) + word(&ip);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    ip[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    Cow::Owned(ip)
 }
 
 /// The packet's flow: FNV-1a over protocol and addresses, and for TCP and UDP over the ports. `packet` has at least a
@@ -589,6 +619,28 @@ mod tests {
         assert_eq!(dscp_of(&packet(1)), 46);
         assert_ne!(flow_of(&packet(1)), flow_of(&packet(2)));
         assert_eq!(dscp_of(&[0x45, 0xb8]), 46);
+    }
+
+    #[test]
+    fn a_mark_changes_the_field_and_the_checksum_of_the_header() {
+        let packet = |bytes: Vec<u8>, ecn| {
+            let to = lasthop_network::Destination::Node(NodeId(1));
+            let size = Bytes::new(bytes.len() as u64);
+            Packet { from: NodeId(0), to, size, flow: 0, dscp: 0, ecn, id: 0, payload: Arc::from(bytes) }
+        };
+        // The header of RFC 1071's usual example, 45 00 00 73 .. b8 61, with EF and ECT(0): 0xb861 - 0xba = 0xb7a7; with CE one less.
+        let mut ip: Vec<u8> = vec![0x45, 0xba, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0xb7, 0xa7, 0xc0, 0xa8, 0, 1];
+        ip.extend([0xc0, 0xa8, 0, 0xc7]);
+        assert_eq!((dscp_of(&ip), ecn_of(&ip)), (46, Ecn::Ect0));
+        assert_eq!(&*marked(&packet(ip.clone(), Ecn::Ect0)), &ip[..]);
+        let with_mark = marked(&packet(ip.clone(), Ecn::Ce)).to_vec();
+        assert_eq!((with_mark[1], &with_mark[10..12]), (0xbb, &[0xb7, 0xa6][..]));
+        assert_eq!(marked(&packet(with_mark, Ecn::NotEct))[10..12], [0xb7, 0xa9]);
+        // IPv6: traffic class 0xba, flow label 0x12345.
+        let mut ip = vec![0x6b, 0xa1, 0x23, 0x45];
+        ip.resize(44, 0);
+        assert_eq!((dscp_of(&ip), ecn_of(&ip)), (46, Ecn::Ect0));
+        assert_eq!(marked(&packet(ip, Ecn::Ce))[..4], [0x6b, 0xb1, 0x23, 0x45]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The switches of `[hosts.tcp]` available in a kernel, and how to set them.
 //!
-//! - Sysctls of the namespace: `sack`, `timestamps`, `window_scaling`, `f_rto`, `slow_start_after_idle`.
+//! - Sysctls of the namespace: `sack`, `timestamps`, `window_scaling`, `f_rto`, `slow_start_after_idle`, `ecn`.
 //! - Metrics of the route: `mss_bytes` (advmss), `initial_window_segments` (initcwnd), `rto_min_ms` (rto_min),
 //!   `delayed_ack_segments = 1` (quickack).
 //! - Settings of the device: `delayed_ack_segments` above 2 ([`gro`](crate::gro)).
@@ -15,7 +15,7 @@ use crate::error::{Doing, Result};
 use crate::gro::Gro;
 use lasthop_connection::TcpState;
 use lasthop_scenario::{Era, HostKind};
-use lasthop_tcp::Tsq;
+use lasthop_tcp::{EcnMode, Tsq};
 use lasthop_units::Bytes;
 use netlink_packet_route::route::RouteMetric;
 use nix::sys::socket::setsockopt;
@@ -31,6 +31,7 @@ pub(crate) struct Stack {
     window_scaling: Option<bool>,
     f_rto: Option<bool>,
     slow_start_after_idle: Option<bool>,
+    ecn: Option<EcnMode>,
     mss: Option<u32>,
     initial_window_segments: Option<u32>,
     rto_min_ms: Option<u32>,
@@ -84,6 +85,7 @@ impl Stack {
                 "window_scaling" => stack.window_scaling = Some(tcp.window_scaling),
                 "f_rto" => stack.f_rto = Some(tcp.f_rto),
                 "slow_start_after_idle" => stack.slow_start_after_idle = Some(tcp.slow_start_after_idle),
+                "ecn" => stack.ecn = Some(tcp.ecn),
                 "mss_bytes" => {
                     accept(MSS.contains(&tcp.mss.get()), "88 to 1460")?;
                     stack.mss = Some(tcp.mss.get() as u32);
@@ -133,6 +135,11 @@ impl Stack {
             if let Some(flag) = flag {
                 sysctl(key, if flag { on } else { "0" })?;
             }
+        }
+        match self.ecn {
+            // The kernel's default is 2: agree, and do not ask.
+            Some(EcnMode::On) => sysctl("ipv4/tcp_ecn", "1")?,
+            Some(EcnMode::Off) | None => {}
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
     };
     AccessResult {
         downlink_drops: dropped(&|drops| drops.place == QueueId::AccessPoint && is_of_queue(drops.cause)),
+        downlink_marks: queue.map_or(0, |queue| queue.marks),
         downlink_queue_mean: queue.map(|queue| queue.mean_packets),
         downlink_queue_p95: queue.map(|queue| queue.p95_packets as f64),
         downlink_queue_max: queue.map(|queue| queue.max_packets as u64),
@@ -90,6 +91,7 @@ pub fn links(scenario: &Scenario, statistics: &Statistics) -> Vec<LinkResult> {
             queue_p95: queue.p95_packets as f64,
             queue_max: queue.max_packets as u64,
             queue_drops: dropped(counted.place, is_of_queue),
+            queue_marks: queue.marks,
             losses: dropped(counted.place, |cause| cause == Cause::RandomLoss),
         }
     };

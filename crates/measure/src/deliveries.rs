@@ -50,8 +50,7 @@ pub fn delivered<'a>(meters: impl IntoIterator<Item = &'a DeliveryMeter>, end: T
         delivered += meter.took_ms.len() as u64;
         samples.extend(meter.took_ms.iter().copied().chain(meter.ages_ms(end)));
     }
-    let undelivered = samples.len() as u64 - delivered;
-    DeliveryResult { delivered, undelivered, took_ms: distribution(&samples), slowdown: None }
+    DeliveryResult { delivered, undelivered: samples.len() as u64 - delivered, took_ms: distribution(&samples) }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, DirectionConfig, HostConfig, HostPath, Impairments, LinkConfig,
     LinksConfig, LossAt, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
 const RUNS: usize = 7;
@@ -85,6 +85,7 @@ fn packet(from: u16, to: u16, bytes: u64) -> Packet<Payload> {
         size: Bytes::new(bytes),
         flow: from.into(),
         dscp: 0,
+        ecn: Ecn::NotEct,
         id: 0,
         payload: [0; 10],
     }

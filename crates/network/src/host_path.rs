@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::packet::NodeId;
     use crate::random::Streams;
-    use lasthop_units::Bytes;
+    use lasthop_units::{Bytes, Ecn};
 
     fn round_trip(shortest_ms: u64, longest_ms: u64, change_every_ms: u64) -> RoundTrip {
         let rtt = (Span::from_millis(shortest_ms), Span::from_millis(longest_ms));
@@ -228,8 +228,16 @@ mod tests {
         let mut lanes = Lanes::new(Course::Path(Way::Forth), constant, None);
         for number in 0..1000 {
             let to = Destination::Node(NodeId(1));
-            let packet =
-                Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload: number };
+            let packet = Packet {
+                from: NodeId(0),
+                to,
+                size: Bytes::new(1500),
+                flow: 0,
+                dscp: 0,
+                ecn: Ecn::NotEct,
+                id: 0,
+                payload: number,
+            };
             lanes.push(Time::ZERO + Span::from_millis(number), packet);
             if number >= 3 {
                 assert_eq!(lanes.pop().payload, number - 3);

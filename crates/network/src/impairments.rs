@@ -8,6 +8,7 @@
 //!                  packets arrive in order, or where their delays say                  with a pfifo inside; without
 //! reorder          this share does not wait for the delay                              netem: reorder P%
 //! duplicate        this share comes twice, each time with a delay of its own           netem: duplicate P%
+//! bleached ECN     the ECN field arrives as 00 (RFC 9331 §5.4.1.1)                     none
 //! ```
 //!
 //! A jitter in order delays more than it says: a packet that is late holds up all behind it.
@@ -38,6 +39,8 @@ pub struct Impairments {
     pub reorder: Probability,
     /// The share of packets that come twice. The copy takes no room in the queue, and no time.
     pub duplicate: Probability,
+    /// Whether it clears the ECN field of all packets: they arrive as Not-ECT.
+    pub bleaches_ecn: bool,
 }
 
 impl Impairments {
@@ -48,6 +51,7 @@ impl Impairments {
         jitter_reorders: false,
         reorder: Probability::ZERO,
         duplicate: Probability::ZERO,
+        bleaches_ecn: false,
     };
 
     /// Whether packets do not simply arrive after the delay.

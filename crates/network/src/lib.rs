@@ -20,7 +20,7 @@
 //!
 //! The parts: `packet`, `queue` (a file for each discipline), `link` (wired) with its `server` and `opportunities`, `wired` (a wired last hop),
 //! [`wifi`] (DCF, aggregation), `impairments` of wires, `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
-//! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `empty` (how long data need alone), `statistics`,
+//! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
 //! `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
 //!
 //! ```
@@ -28,7 +28,7 @@
 //!     AccessConfig, Config, Destination, HostConfig, Impairments, Network, NodeId, Packet, PathConfig, Topology, WifiConfig,
 //! };
 //! use lasthop_network::wifi::Standard;
-//! use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+//! use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 //!
 //! let topology = Topology::AccessPoint {
 //!     access: AccessConfig::Wifi(WifiConfig::new(Standard::G)),
@@ -44,7 +44,7 @@
 //! let config = Config::new(vec![HostConfig::new(100)], topology);
 //! let mut network = Network::new(&config, 1)?;
 //! let to = Destination::Node(NodeId(1));
-//! let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload: "hello" };
+//! let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, ecn: Ecn::NotEct, id: 0, payload: "hello" };
 //! network.offer(Time::ZERO, packet).expect("the queue is empty");
 //! let mut deliveries = Vec::new();
 //! while let Some(at) = network.next_wakeup() {
@@ -61,7 +61,6 @@
 mod access_point;
 mod change;
 mod config;
-mod empty;
 mod host_path;
 mod impairments;
 mod last_hop;
@@ -88,13 +87,13 @@ pub use config::{
     HostPath, LinkConfig, LinkField, LinksConfig, LossAt, NetworkField, PathConfig, PathField, QueueField, Topology,
     WifiConfig, WifiField, WifiRules, WiredAccessConfig,
 };
-pub use empty::{EmptyWay, Framing};
 pub use impairments::Impairments;
 pub use last_hop::LastHop;
 pub use opportunities::Opportunities;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};
 pub use queue::{
-    AckFilter, CakeConfig, DeviceLimit, Discipline, FqCodelConfig, Mac80211Config, QueueConfig, ReadAck, TcpAck,
+    AckFilter, CakeConfig, CodelConfig, DeviceLimit, Discipline, FqCodelConfig, Mac80211Config, QueueConfig, ReadAck,
+    TcpAck,
 };
 pub use statistics::{
     AirTime, Cause, Drops, LinkStatistics, QueueId, QueueStatistics, StationStatistics, Statistics, Way,

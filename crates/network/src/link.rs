@@ -29,7 +29,7 @@ use crate::random::Streams;
 use crate::server::{NewPace, Server};
 use crate::statistics::{Cause, Counted, LinkStatistics, Observed, QueueId};
 use crate::watch::{Log, Tap};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Rate, Span, Time};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
@@ -37,6 +37,7 @@ pub(crate) struct Link<P> {
     rate: Rate,
     losses: Losses,
     loss_at: LossAt,
+    bleaches_ecn: bool,
     service: Service<P>,
     underway: Underway<P>,
     /// Packets with a loss or a departure to report at the end of transmission; drop-tail only.
@@ -108,6 +109,7 @@ impl<P: Clone> Link<P> {
             rate: config.rate,
             losses: Losses::new(config.loss, impairments.loss_burst, streams.stream(&format!("{name}/loss"))),
             loss_at: config.loss_at,
+            bleaches_ecn: impairments.bleaches_ecn,
             service,
             underway,
             notices: VecDeque::new(),
@@ -267,7 +269,10 @@ impl<P: Clone> Link<P> {
         if self.underway.next_arrival() > now {
             return self.step_queue(now);
         }
-        let packet = self.underway.pop();
+        let mut packet = self.underway.pop();
+        if self.bleaches_ecn {
+            packet.ecn = Ecn::NotEct;
+        }
         self.find_next();
         Step::Arrived(packet)
     }

@@ -1,6 +1,6 @@
 //! Packets, with their senders and receivers.
 
-use lasthop_units::{Bytes, Time};
+use lasthop_units::{Bytes, Ecn, Time};
 
 /// A node: hosts are 0..hosts, the server follows.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -22,7 +22,7 @@ pub enum Destination {
     Broadcast,
 }
 
-/// An IP packet. The model looks at its addresses, size, flow and DSCP, never at its payload.
+/// An IP packet. The model looks at its addresses, size, flow, DSCP and ECN field, never at its payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet<P> {
     /// The sender.
@@ -35,6 +35,8 @@ pub struct Packet<P> {
     pub flow: u32,
     /// Its code point of differentiated services, 0..=63: on 802.11n and later it says the access category.
     pub dscp: u8,
+    /// Its ECN field, which queues mark.
+    pub ecn: Ecn,
     /// The sender's identifier; the model ignores it. Its [`Departure`] repeats it.
     pub id: u64,
     /// The caller's data, carried along.
@@ -62,7 +64,7 @@ impl<P> Packet<P> {
     #[cfg(test)]
     pub(crate) const fn full(payload: P) -> Self {
         let to = Destination::Node(NodeId(1));
-        Self { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload }
+        Self { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, ecn: Ecn::NotEct, id: 0, payload }
     }
 }
 

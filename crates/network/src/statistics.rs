@@ -150,6 +150,8 @@ pub struct QueueStatistics {
     pub p95_packets: usize,
     /// The greatest length in packets.
     pub max_packets: usize,
+    /// Packets that it marked with CE (ECN).
+    pub marks: u64,
 }
 
 /// Counts of one direction between a station and the access point: data, not acknowledgements.
@@ -266,12 +268,14 @@ pub(crate) struct Observed {
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) lengths: LengthOverTime,
+    /// Packets marked.
+    pub(crate) marks: u64,
     drops: [u64; Cause::ALL.len()],
 }
 
 impl Counted {
     pub(crate) fn new() -> Self {
-        Self { lengths: LengthOverTime::new(), drops: [0; Cause::ALL.len()] }
+        Self { lengths: LengthOverTime::new(), marks: 0, drops: [0; Cause::ALL.len()] }
     }
 
     /// It has this many packets from now on.
@@ -291,11 +295,13 @@ impl Counted {
 
     /// The statistics under the name `place`.
     pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
-        Observed { queue: self.lengths.statistics(place, now), drops: self.drops }
+        let queue = QueueStatistics { marks: self.marks, ..self.lengths.statistics(place, now) };
+        Observed { queue, drops: self.drops }
     }
 
     pub(crate) fn reset(&mut self, now: Time) {
         self.drops = [0; Cause::ALL.len()];
+        self.marks = 0;
         self.lengths.reset(now);
     }
 }
@@ -342,6 +348,7 @@ impl LengthOverTime {
                 mean_packets: momentary as f64,
                 p95_packets: momentary,
                 max_packets: self.max,
+                marks: 0,
             };
         }
         let weighted: u128 = lengths.clone().map(|length| length as u128 * at(length)).sum();
@@ -355,6 +362,7 @@ impl LengthOverTime {
             mean_packets: weighted as f64 / total as f64,
             p95_packets: p95_packets.expect("all lengths together make up the whole time"),
             max_packets: self.max,
+            marks: 0,
         }
     }
 }

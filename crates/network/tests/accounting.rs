@@ -5,7 +5,7 @@ use lasthop_network::{
     AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, QueueConfig, QueueId,
     Standard, WifiConfig, WiredAccessConfig,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 
 fn wired(count: usize, queue_packets: usize, path: PathConfig) -> Config {
     // 1500 B in 120 us, that is 100 Mb/s.
@@ -20,6 +20,7 @@ fn broadcast(from: u16, bytes: u64) -> Packet<()> {
         size: Bytes::new(bytes),
         flow: 0,
         dscp: 0,
+        ecn: Ecn::NotEct,
         id: 0,
         payload: (),
     }

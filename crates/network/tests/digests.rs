@@ -7,7 +7,7 @@ use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, Impairments, Network, NodeId, Packet, PathConfig, PhyRate,
     QueueConfig, RateControl, RateSet, Standard, Statistics, WifiConfig, WiredAccessConfig,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 use sha2::{Digest, Sha256};
 
 /// The first 8 bytes of SHA-256 over every delivery and over all that is measured (but not over the number of events: how
@@ -42,7 +42,9 @@ impl Record {
             // Counted since later.
             stations = stations.replacen(&format!(", air: {:?}", link.air), "", 1);
         }
-        self.hash.update(format!("{:?} {:?} {stations}", statistics.drops, statistics.queues));
+        // No packet here may be marked, and marks were not there either.
+        let queues = format!("{:?}", statistics.queues).replace(", marks: 0", "");
+        self.hash.update(format!("{:?} {queues} {stations}", statistics.drops));
         let digest = self.hash.finalize();
         let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{} {digest}", self.deliveries)
@@ -84,8 +86,10 @@ fn bursts(config: &Config, seed: u64, rounds: u64, longest_gap_us: u64) -> Strin
             };
             let size = Bytes::new([1500, 52, 576, 1 + numbers.next(1500)][numbers.next(4) as usize]);
             let payload = round << 8 | number;
-            let _refused =
-                network.offer(now, Packet { from, to, size, flow: round as u32 % 5, dscp: 0, id: 0, payload });
+            let _refused = network.offer(
+                now,
+                Packet { from, to, size, flow: round as u32 % 5, dscp: 0, ecn: Ecn::NotEct, id: 0, payload },
+            );
         }
     }
     while let Some(at) = network.next_wakeup() {

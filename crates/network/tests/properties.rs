@@ -2,11 +2,11 @@
 
 use crate::common::{access_and_path, access_point};
 use lasthop_network::{
-    AccessConfig, Band, CakeConfig, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline,
-    FqCodelConfig, HostConfig, HostPath, Impairments, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig,
-    PhyRate, QueueConfig, QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Band, CakeConfig, Cause, ChannelWidth, CodelConfig, Config, Delivery, Destination, DeviceLimit,
+    Discipline, FqCodelConfig, HostConfig, HostPath, Impairments, Mac80211Config, Modulation, Network, NodeId, Packet,
+    PathConfig, PhyRate, QueueConfig, QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -28,13 +28,19 @@ fn fq_codel() -> impl Strategy<Value = FqCodelConfig> {
             quantum: Bytes::new(quantum),
             flows,
             drop_batch,
+            ce_threshold: None,
         },
     )
 }
 
 fn queues() -> impl Strategy<Value = QueueConfig> {
-    let others =
-        [Discipline::Codel, Discipline::Pie, Discipline::FqPie, Discipline::Red, Discipline::Cake(CakeConfig::DEFAULT)];
+    let others = [
+        Discipline::Codel(CodelConfig::DEFAULT),
+        Discipline::Pie,
+        Discipline::FqPie,
+        Discipline::Red,
+        Discipline::Cake(CakeConfig::DEFAULT),
+    ];
     let disciplines = prop_oneof![
         2 => Just(Discipline::Fifo),
         1 => fq_codel().prop_map(Discipline::FqCodel),
@@ -218,6 +224,7 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
                     size: Bytes::new(offer.bytes),
                     flow: offer.bytes as u32 % 5,
                     dscp: offer.dscp,
+                    ecn: Ecn::of_bits(number as u8),
                     id: 0,
                     payload: number,
                 },
@@ -308,7 +315,10 @@ proptest! {
         let mut copies = vec![0_u64; packets.len()];
         for delivery in &deliveries {
             let number = delivery.packet.payload;
-            prop_assert_eq!(&delivery.packet, &packets[number].1, "packets arrive as they were sent");
+            let sent = &packets[number].1;
+            let ecn = if sent.ecn.may_be_marked() { delivery.packet.ecn } else { Ecn::NotEct };
+            prop_assert!(ecn == sent.ecn || ecn == Ecn::Ce);
+            prop_assert_eq!(&delivery.packet, &Packet { ecn, ..sent.clone() }, "packets arrive as they were sent, or marked");
             copies[number] += 1;
             match delivery.packet.to {
                 Destination::Node(to) => prop_assert_eq!(delivery.to, to),

@@ -5,7 +5,7 @@ use lasthop_network::{
     Cause, Config, Destination, DirectionConfig, HostConfig, Impairments, LinkConfig, LinksConfig, LossAt, Network,
     NodeId, Packet, QueueConfig, QueueId, QueueStatistics, Topology, Way,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 use rand::Rng;
 
 const PACKETS: u64 = 1_000_000;
@@ -31,8 +31,19 @@ fn poisson(load: f64, room: usize) -> (QueueStatistics, f64) {
         let uniform = ((gaps.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         now += Span::from_secs_f64(-uniform.ln() * 1e-3 / load);
         let to = Destination::Node(NodeId(2));
-        let _refused = network
-            .offer(now, Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload: () });
+        let _refused = network.offer(
+            now,
+            Packet {
+                from: NodeId(0),
+                to,
+                size: Bytes::new(1500),
+                flow: 0,
+                dscp: 0,
+                ecn: Ecn::NotEct,
+                id: 0,
+                payload: (),
+            },
+        );
         network.advance(now, &mut deliveries);
         deliveries.clear();
     }

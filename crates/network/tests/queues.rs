@@ -7,11 +7,11 @@
 
 use crate::common::{access_point, hosts, instant_path};
 use lasthop_network::{
-    AccessConfig, CakeConfig, Cause, Config, Destination, DirectionConfig, Discipline, Impairments, LinkConfig,
-    LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Standard, Statistics, Topology, WifiConfig,
-    WiredAccessConfig,
+    AccessConfig, CakeConfig, Cause, CodelConfig, Config, Destination, DirectionConfig, Discipline, Impairments,
+    LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Standard, Statistics, Topology,
+    WifiConfig, WiredAccessConfig,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// For how long is measured.
@@ -166,6 +166,7 @@ fn run(bottleneck: Bottleneck, queue: QueueConfig, flows: Vec<Flow>) -> (Vec<Flo
                     size: Bytes::new(size),
                     flow: index as u32,
                     dscp: 0,
+                    ecn: Ecn::NotEct,
                     id: 0,
                     payload,
                 };
@@ -322,7 +323,7 @@ fn codel_and_pie_hold_a_bulk_flows_delay_and_red_its_average() {
     };
     // A target of 5 ms; one of 15 ms; between thresholds of 8 and 25 packets, which take a millisecond each.
     for (discipline, packets, most_ms) in [
-        (Discipline::Codel, 1000, 5.0),
+        (Discipline::Codel(CodelConfig::DEFAULT), 1000, 5.0),
         (Discipline::Pie, 1000, 15.0),
         (Discipline::FqPie, 10_240, 15.0),
         (Discipline::Red, 100, 25.0),

@@ -85,9 +85,6 @@ const STATION_HEADS: [&str; 9] = [
 const MESSAGE_HEADS: [&str; 9] =
     ["flow", "host", "what", "deliv-\nered", "never\ndelivered", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
 
-/// For transfers: how many times as long they took as their data need in the empty network.
-const SLOWDOWN_HEADS: [&str; 7] = ["transfers of", "number", "slowdown\nmedian", "mean", "p95", "p99", "max"];
-
 /// For datagrams: loss, and the delay one way or there and back.
 const DATAGRAM_HEADS: [&str; 10] =
     ["flow", "host", "dir", "what", "sent", "lost\n%", "delay min\nms", "mean\nms", "p95\nms", "jitter\nms"];
@@ -128,7 +125,12 @@ pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
     let [drops, busy] = shared;
     let (counted, all) = (busy_flows(result), result.flows.len());
     let over = if counted < all { format!(" over {counted} of {all} flows") } else { String::new() };
-    vec![
+    let marks = match result.links.len() {
+        0 => result.access.downlink_marks,
+        _ => result.links.iter().map(|link| link.queue_marks).sum(),
+    };
+    let marks = (marks > 0).then(|| ("packets marked", marks.to_string()));
+    let figures = [
         ("aggregate goodput", format!("{:.2} Mb/s", result.aggregate_goodput_mbps)),
         ("Jain's index", format!("{}{over}", jain(result.jain_index))),
         ("starved flows", format!("{} of {}", result.starved_flows, busy_flows(result))),
@@ -136,9 +138,9 @@ pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
         ("smoothed RTT p95", rtt(result.rtt_ms, |rtt| rtt.p95)),
         ("RTT per ACK p95", rtt(result.rtt_per_ack_ms, |rtt| rtt.p95)),
         drops,
-        busy,
-        ("valid", yes_no(result.valid)),
-    ]
+    ];
+    let last = [busy, ("valid", yes_no(result.valid))];
+    figures.into_iter().chain(marks).chain(last).collect()
 }
 
 /// The number of flows that Jain's index and the starved flows count.
@@ -165,7 +167,6 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
         (&STATION_HEADS[..], station_rows(result)),
         (&LINK_HEADS[..], link_rows(result)),
         (&MESSAGE_HEADS[..], message_rows(result)),
-        (&SLOWDOWN_HEADS[..], slowdown_rows(result)),
         (&DATAGRAM_HEADS[..], datagram_rows(result)),
         (&VIDEO_HEADS[..], video_rows(result)),
     ];
@@ -225,29 +226,6 @@ fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
         names.into_iter().chain(counts).chain(delays).collect()
     };
     waited.map(row).collect()
-}
-
-fn slowdown_rows(result: &RunResult) -> Vec<Vec<Cell>> {
-    let row = |class: &lasthop_scenario::SlowdownResult| {
-        let sizes = match (class.above_bytes, class.up_to_bytes) {
-            (0, Some(most)) => format!("up to {}", bytes(most)),
-            (above, Some(most)) => format!("{} to {}", bytes(above), bytes(most)),
-            (above, None) => format!("more than {}", bytes(above)),
-        };
-        let of = class.slowdown;
-        let slowdowns = [of.p50, of.mean, of.p95, of.p99, of.max].map(|slowdown| number(three_digits(slowdown)));
-        [word(&sizes), number(class.transfers.to_string())].into_iter().chain(slowdowns).collect()
-    };
-    result.slowdowns.iter().map(row).collect()
-}
-
-/// A size with the greatest unit of which it has one.
-fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
-        _ => format!("{} MB", bytes / 1_000_000),
-    }
 }
 
 fn datagram_rows(result: &RunResult) -> Vec<Vec<Cell>> {

@@ -37,6 +37,7 @@ pub(crate) fn network(
                         path.jitter_reorders,
                         path.reorder,
                         path.duplicate,
+                        path.bleach_ecn,
                     ),
                     impairments(
                         path.loss_burst_packets,
@@ -44,6 +45,7 @@ pub(crate) fn network(
                         path.jitter_reorders,
                         path.back_reorder,
                         path.back_duplicate,
+                        path.bleach_ecn,
                     ),
                 ],
                 queue_packets: path.queue_packets,
@@ -92,6 +94,7 @@ fn impairments(
     jitter_reorders: Option<bool>,
     reorder: Option<Probability>,
     duplicate: Option<Probability>,
+    bleach_ecn: Option<bool>,
 ) -> Impairments {
     Impairments {
         loss_burst,
@@ -99,15 +102,32 @@ fn impairments(
         jitter_reorders: jitter_reorders.unwrap_or(false),
         reorder: reorder.unwrap_or(Probability::ZERO),
         duplicate: duplicate.unwrap_or(Probability::ZERO),
+        bleaches_ecn: bleach_ecn.unwrap_or(false),
     }
 }
 
-/// A queue in front of a wire of this rate.
-fn queue(mut discipline: Discipline, packets: usize, ack_filter: Option<AckFilter>, rate: Rate) -> QueueConfig {
-    if let Discipline::Cake(cake) = &mut discipline {
+/// A queue with what only some disciplines have.
+fn queue(
+    discipline: Discipline,
+    packets: usize,
+    ack_filter: Option<AckFilter>,
+    ce_threshold: Option<Span>,
+) -> QueueConfig {
+    let mut queue = QueueConfig { ack_filter, ..QueueConfig::of(discipline, packets) };
+    match &mut queue.discipline {
+        Discipline::Codel(codel) => codel.ce_threshold = ce_threshold,
+        Discipline::FqCodel(fq_codel) => fq_codel.ce_threshold = ce_threshold,
+        _ => {}
+    }
+    queue
+}
+
+/// The same in front of a wire of this rate.
+fn before_wire(mut queue: QueueConfig, rate: Rate) -> QueueConfig {
+    if let Discipline::Cake(cake) = &mut queue.discipline {
         cake.bandwidth = Some(rate);
     }
-    QueueConfig { ack_filter, ..QueueConfig::of(discipline, packets) }
+    queue
 }
 
 fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology {
@@ -116,7 +136,10 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
         let forth = DirectionConfig {
             rate: keys.rate_mbps,
             delay: keys.delay_ms,
-            queue: queue(keys.queue, keys.queue_packets, keys.ack_filter, keys.rate_mbps),
+            queue: before_wire(
+                queue(keys.queue, keys.queue_packets, keys.ack_filter, keys.ce_threshold_ms),
+                keys.rate_mbps,
+            ),
             loss: keys.loss,
             loss_at: keys.loss_at,
             impairments: impairments(
@@ -125,12 +148,16 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
                 keys.jitter_reorders,
                 keys.reorder,
                 keys.duplicate,
+                keys.bleach_ecn,
             ),
         };
         let back = DirectionConfig {
             rate: keys.back_rate_mbps,
             delay: keys.back_delay_ms,
-            queue: queue(keys.back_queue, keys.back_queue_packets, keys.back_ack_filter, keys.back_rate_mbps),
+            queue: before_wire(
+                queue(keys.back_queue, keys.back_queue_packets, keys.back_ack_filter, keys.ce_threshold_ms),
+                keys.back_rate_mbps,
+            ),
             loss: keys.back_loss,
             loss_at: keys.back_loss_at,
             impairments: impairments(
@@ -139,6 +166,7 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
                 keys.jitter_reorders,
                 keys.back_reorder,
                 keys.back_duplicate,
+                keys.bleach_ecn,
             ),
         };
         LinkConfig { ends: link.ends, forth, back }
@@ -152,14 +180,13 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
 }
 
 fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, ScenarioError> {
-    let mut queue =
-        QueueConfig { ack_filter: access.ack_filter, ..QueueConfig::of(access.queue, access.queue_packets) };
+    let mut queue = queue(access.queue, access.queue_packets, access.ack_filter, access.ce_threshold_ms);
     if let Discipline::Mac80211(mac80211) = &mut queue.discipline {
         mac80211.airtime_fairness = access.airtime_fairness.unwrap_or(mac80211.airtime_fairness);
         mac80211.device = access.device_queue.unwrap_or(mac80211.device);
     }
     if access.kind == AccessKind::Wired {
-        let queue = self::queue(access.queue, access.queue_packets, access.ack_filter, access.rate_mbps);
+        let queue = before_wire(queue, access.rate_mbps);
         return Ok(AccessConfig::Wired(WiredAccessConfig { rate: access.rate_mbps, delay: access.delay_ms, queue }));
     }
     let phy_rate = |key: &str, rate: Rate| {

@@ -51,9 +51,6 @@ pub struct RunResult {
     /// All transfers: of `transfers` connections, and of `bulk` ones with a limited size; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<DeliveryResult>,
-    /// Their slowdowns by size; empty without any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slowdowns: Vec<SlowdownResult>,
     /// The round trips of all `ping` flows; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pings: Option<DatagramResult>,
@@ -193,6 +190,9 @@ pub struct FlowResult {
     pub retransmits: u64,
     /// Retransmission timeouts; `None` if the kernel does not count them (before Linux 6.7), and with QUIC.
     pub timeouts: Option<u64>,
+    /// Segments delivered by ACKs that echo a mark of ECN: Linux's `tcpi_delivered_ce`.
+    #[serde(default)]
+    pub delivered_ce: u64,
     /// Share of the time in which an upper limit was in force, 0..=1.
     pub controlled_share: f64,
     /// Time of opening.
@@ -253,6 +253,9 @@ pub struct LastLinkResult {
 pub struct AccessResult {
     /// Packets that found the access point's downlink queue full.
     pub downlink_drops: u64,
+    /// Packets that this queue marked with CE (ECN).
+    #[serde(default)]
+    pub downlink_marks: u64,
     /// Mean length of that queue over time, in packets; `None` where there is none, as on links.
     pub downlink_queue_mean: Option<f64>,
     /// The 95 % quantile of its length over time, in packets; `None` as above.
@@ -306,6 +309,9 @@ pub struct LinkResult {
     pub queue_max: u64,
     /// Packets that the queue refused or dropped.
     pub queue_drops: u64,
+    /// Packets that the queue marked with CE (ECN).
+    #[serde(default)]
+    pub queue_marks: u64,
     /// Packets lost at random.
     pub losses: u64,
 }
@@ -418,22 +424,6 @@ pub struct DeliveryResult {
     /// From writing one to reading its last byte, in ms; an undelivered one counts until the end of the run. `None`
     /// without any.
     pub took_ms: Option<Distribution>,
-    /// Of transfers: this time over what their data need in the empty network ([`TransferSample`](crate::TransferSample)).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slowdown: Option<Distribution>,
-}
-
-/// The slowdowns of transfers of some sizes. The field names are keys of `result.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SlowdownResult {
-    /// More than this many bytes.
-    pub above_bytes: u64,
-    /// Up to this many; `None`: without end.
-    pub up_to_bytes: Option<u64>,
-    /// How many there are.
-    pub transfers: u64,
-    /// Their slowdowns.
-    pub slowdown: Distribution,
 }
 
 /// The effect of one change of the busy hosts. The field names are keys of `result.json`.

@@ -57,6 +57,7 @@ pub(crate) fn stack(document: &Document, host: &HostKeys, here: &Path) -> Result
         send_buffer: host.send_buffer_kib,
         send_buffer_overhead: tcp.send_buffer_overhead_bytes,
         write_hysteresis: tcp.write_hysteresis,
+        ecn: tcp.ecn,
         slow_start: tcp.slow_start,
         slow_start_after_idle: tcp.slow_start_after_idle,
         last_link: tcp.last_link,

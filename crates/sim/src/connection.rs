@@ -35,8 +35,6 @@ pub(crate) struct Connection {
     pub(crate) failures: u64,
     /// Payload of the datagrams received.
     pub(crate) datagrams_received: Bytes,
-    /// Whether its end has been sampled.
-    pub(crate) is_told: bool,
     past: Counts,
 }
 
@@ -56,6 +54,7 @@ pub(crate) struct Counts {
     /// With QUIC, packets declared lost.
     pub(crate) retransmits: u64,
     pub(crate) timeouts: u64,
+    pub(crate) delivered_ce: u64,
     /// Whether its law has heard a client's report.
     pub(crate) heard_reports: bool,
     pub(crate) ignored_losses: u64,
@@ -76,7 +75,6 @@ impl Connection {
             has_failed: false,
             failures: 0,
             datagrams_received: Bytes::ZERO,
-            is_told: false,
             past: Counts::default(),
             spec,
         }
@@ -157,6 +155,7 @@ impl Connection {
             received: Bytes::new(self.read_bytes()) + self.datagrams_received,
             retransmits: retransmits.unwrap_or(0),
             timeouts: info.as_ref().and_then(|info| info.tcp.timeouts).unwrap_or(0),
+            delivered_ce: info.as_ref().map_or(0, |info| info.tcp.delivered_ce),
             heard_reports: link.is_some(),
             ignored_losses: link.map_or(0, |link| link.ignored_losses.into()),
             heeded_losses: link.map_or(0, |link| link.heeded_losses().into()),
@@ -167,6 +166,7 @@ impl Connection {
             received: past.received + now.received,
             retransmits: past.retransmits + now.retransmits,
             timeouts: past.timeouts + now.timeouts,
+            delivered_ce: past.delivered_ce + now.delivered_ce,
             heard_reports: past.heard_reports || now.heard_reports,
             ignored_losses: past.ignored_losses + now.ignored_losses,
             heeded_losses: past.heeded_losses + now.heeded_losses,

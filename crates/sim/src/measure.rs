@@ -24,6 +24,7 @@ pub(crate) fn counted(kind: &TrafficKind, counts: &Counts, warm: &Counts) -> Cou
         received: counts.received - warm.received,
         retransmits: counts.retransmits - warm.retransmits,
         timeouts: (kind.name().transport() != Transport::Quic).then(|| counts.timeouts - warm.timeouts),
+        delivered_ce: counts.delivered_ce - warm.delivered_ce,
         last_link: counts.heard_reports.then(|| LastLinkResult {
             ignored_losses: counts.ignored_losses - warm.ignored_losses,
             heeded_losses: counts.heeded_losses - warm.heeded_losses,

@@ -35,7 +35,7 @@ impl Payload {
             is_pure: segment.payload_bytes == 0 && !segment.fin && !segment.push && segment.link.is_none(),
             timestamps: segment.timestamps.map_or((0, 0), |timestamps| (timestamps.value, timestamps.echo)),
             sack,
-            ecn: (false, false),
+            ecn: segment.echoes(),
         })
     }
 }

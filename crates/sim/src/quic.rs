@@ -11,7 +11,7 @@ use lasthop_network::random::Streams;
 use lasthop_network::{Destination, Packet};
 use lasthop_quic::{Config, Datagram, End, LEAST_DATAGRAM, Law};
 use lasthop_scenario::{HostKind, QuicLaw};
-use lasthop_units::{Bytes, Time};
+use lasthop_units::{Bytes, Ecn, Time};
 use rand::RngExt as _;
 
 /// What quinn looks for at most: 1500 bytes without the headers of IPv6 and UDP.
@@ -91,7 +91,7 @@ impl Simulation<'_> {
         while let Some(datagram) = end.poll_transmit(now) {
             let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
             let payload = Payload::Quic(datagram);
-            let packet = Packet { from, to, size, flow: number, dscp, id, payload };
+            let packet = Packet { from, to, size, flow: number, dscp, ecn: Ecn::NotEct, id, payload };
             if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 end.on_departed();
             }

@@ -14,8 +14,8 @@ use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
 use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
-use lasthop_traffic::{Action, Application, Message};
-use lasthop_units::{Bytes, Time};
+use lasthop_traffic::{Action, Application};
+use lasthop_units::{Bytes, Ecn, Span, Time};
 use rand::RngExt as _;
 use std::sync::atomic::Ordering;
 
@@ -77,7 +77,7 @@ pub(crate) struct Simulation<'a> {
     deliveries: Vec<Delivery<Payload>>,
     departed: Vec<Departure>,
     actions: Vec<Action>,
-    complete: Vec<Message>,
+    delays: Vec<Span>,
 }
 
 /// A capture, and what it needs.
@@ -172,11 +172,11 @@ impl<'a> Simulation<'a> {
         let mut of_host = Vec::with_capacity(hosts.len());
         for host in hosts {
             let first = connections.len();
-            for flow in &host.flows {
+            for (number, flow) in host.flows.iter().enumerate() {
                 if host.kind.tcp.tsq.is_some() || flow.kind.name().transport() == Transport::Quic {
                     network.report_departures(flow.server);
                 }
-                let stream = streams.stream(&format!("traffic/host-{}/flow-{}", host.number, flow.number));
+                let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.number));
                 let application = Application::new(flow.kind.clone(), flow.start, flow.stop, stream);
                 let mut connection = Connection::new(flow.clone(), NodeId(host.index), application);
                 connection.reports = scenario.link_reports(host, flow).into();
@@ -224,7 +224,7 @@ impl<'a> Simulation<'a> {
             deliveries: Vec::new(),
             departed: Vec::new(),
             actions: Vec::new(),
-            complete: Vec::new(),
+            delays: Vec::new(),
         })
     }
 
@@ -285,7 +285,7 @@ impl<'a> Simulation<'a> {
             notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
         for (number, flow) in self.connections.iter().enumerate() {
-            flow.application.undelivered().for_each(|message| self.measurement.on_undelivered(number, message));
+            flow.application.undelivered().for_each(|since| self.measurement.on_undelivered(number, since));
             let video = flow.application.video(Time::ZERO + self.scenario.warmup, end);
             video.into_iter().for_each(|video| self.measurement.on_video(number, video));
         }
@@ -318,7 +318,10 @@ impl<'a> Simulation<'a> {
             self.show(now, to, Side::In, &packet);
             let (connection, tag) = (packet.flow as usize, Tag::of(packet.id));
             match (packet.payload, tag) {
-                (Payload::Segment(segment), Some(tag)) => self.on_segment(now, connection, tag, &segment),
+                (Payload::Segment(mut segment), Some(tag)) => {
+                    segment.ecn = packet.ecn;
+                    self.on_segment(now, connection, tag, &segment);
+                }
                 (Payload::Quic(datagram), Some(tag)) => self.on_quic(now, connection, tag, datagram),
                 (Payload::Segment(_) | Payload::Quic(_), None) => unreachable!("an end has sent it"),
                 (Payload::Beacon(datagram), _) => {
@@ -419,13 +422,7 @@ impl<'a> Simulation<'a> {
 
     /// Samples all connections and queues.
     fn sample(&mut self, now: Time) {
-        for (number, flow) in self.connections.iter_mut().enumerate() {
-            // A transfer of an open loop is sampled until it is over, and once then.
-            if flow.spec.arrival.is_some() && matches!(flow.ends, Ends::None) {
-                if flow.incarnation == 0 || std::mem::replace(&mut flow.is_told, true) {
-                    continue;
-                }
-            }
+        for (number, flow) in self.connections.iter().enumerate() {
             let counts = flow.counts();
             let seen = seen(flow, &counts);
             self.measurement.on_sample(now, number, counts.received, seen.as_ref());
@@ -469,9 +466,10 @@ impl<'a> Simulation<'a> {
         let flow = &mut self.connections[connection];
         if side != flow.writer && flow.application.awaits() {
             let read = flow.read_bytes();
-            flow.application.on_read(now, read, &mut self.complete);
-            if !self.complete.is_empty() {
-                self.complete.drain(..).for_each(|message| self.measurement.on_delivered(now, connection, message));
+            let before = self.delays.len();
+            flow.application.on_read(now, read, &mut self.delays);
+            if self.delays.len() > before {
+                self.delays.drain(..).for_each(|took| self.measurement.on_delivered(now, connection, took));
                 let at = flow.application.next_at();
                 self.timers.set(self.slots.of(Owner::Application { connection }), at);
             }
@@ -500,7 +498,7 @@ impl<'a> Simulation<'a> {
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         let (number, dscp) = (connection as u32, flow.spec.dscp);
         let payload = Payload::Datagram(Some(stamp));
-        let packet = Packet { from, to, size, flow: number, dscp, id: Tag::NONE, payload };
+        let packet = Packet { from, to, size, flow: number, dscp, ecn: Ecn::NotEct, id: Tag::NONE, payload };
         // The network counts a drop.
         let _counted = offer(&mut self.network, &mut self.capture, now, packet);
     }
@@ -522,12 +520,12 @@ impl<'a> Simulation<'a> {
         let end = &mut ends[side];
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         while let Some(segment) = end.poll_transmit(now) {
-            let size = segment.ip_bytes();
+            let (size, ecn) = (segment.ip_bytes(), segment.ecn);
             let number = connection as u32;
             let payload = Payload::Segment(segment);
             let id = Tag { incarnation: flow.incarnation, side, number: 0 }.id();
             let dscp = flow.spec.dscp;
-            let packet = Packet { from, to, size, flow: number, dscp, id, payload };
+            let packet = Packet { from, to, size, flow: number, dscp, ecn, id, payload };
             match offer(&mut self.network, &mut self.capture, now, packet) {
                 Ok(()) => {}
                 Err(Packet { payload: Payload::Segment(segment), .. }) => {
@@ -594,8 +592,7 @@ impl<'a> Simulation<'a> {
         let host = usize::from(flow.spec.host);
         let kind = &self.hosts[host].kind;
         let law = kind.law.expect("a checked scenario has known laws only");
-        let number = flow.spec.arrival.unwrap_or(flow.incarnation);
-        let name = format!("law/flow-{}/{number}", flow.spec.id);
+        let name = format!("law/flow-{}/{}", flow.spec.id, flow.incarnation);
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
         let mut seeded = || Choice { seed: seeds.random(), ..law };
         let mut near = Endpoint::connect(now, &kind.tcp, seeded());
@@ -638,7 +635,7 @@ impl<'a> Simulation<'a> {
             self.timer_events += 1;
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
             let payload = Payload::Datagram(None);
-            let packet = Packet { from, to, size, flow: number, dscp, id: Tag::NONE, payload };
+            let packet = Packet { from, to, size, flow: number, dscp, ecn: Ecn::NotEct, id: Tag::NONE, payload };
             if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 break;
             }
@@ -692,6 +689,7 @@ impl<'a> Simulation<'a> {
             size,
             flow: BEACON_FLOW,
             dscp: 0,
+            ecn: Ecn::NotEct,
             id: Tag::NONE,
             payload,
         };

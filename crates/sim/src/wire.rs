@@ -44,7 +44,7 @@ impl Wire {
             Payload::Quic(datagram) => (UDP, udp(ports, &[], datagram.len() as u64)),
         };
         let size = packet.size.get() as u16;
-        let mut out = vec![0x45, packet.dscp << 2];
+        let mut out = vec![0x45, packet.dscp << 2 | packet.ecn.bits()];
         out.extend(size.to_be_bytes());
         // The number of the packet, if it has one; not fragmented; time to live 64.
         out.extend(Tag::of(packet.id).map_or(u16::MAX, |tag| tag.number as u16).to_be_bytes());
@@ -92,7 +92,11 @@ impl Wire {
         out.extend((segment.seq as u32).to_be_bytes());
         out.extend((if segment.has_ack { segment.ack as u32 } else { 0 }).to_be_bytes());
         let flag = |is_set, bit: u8| if is_set { 1 << bit } else { 0 };
-        let flags = flag(segment.fin, 0) | flag(segment.syn, 1) | flag(segment.push, 3) | flag(segment.has_ack, 4);
+        let flags = flag(segment.fin, 0)
+            | flag(segment.syn, 1)
+            | flag(segment.push, 3)
+            | flag(segment.has_ack, 4)
+            | segment.ace << 6;
         out.extend([0, flags]);
         out.extend(window.to_be_bytes());
         out.extend([0; 4]);

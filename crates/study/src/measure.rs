@@ -24,7 +24,7 @@ use crate::search::Found;
 use lasthop_scenario::{
     AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction, FlowResult,
     HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION,
-    SlowdownResult, StateShares, StationResult, UsedKernel, VideoResult,
+    StateShares, StationResult, UsedKernel, VideoResult,
 };
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};
@@ -48,8 +48,6 @@ const LABELS: &[(&str, &str)] = &[
     ("transfers.took_ms.mean", "completion time of transfers, mean (ms)"),
     ("transfers.took_ms.p95", "completion time of transfers, 95th percentile (ms)"),
     ("transfers.undelivered", "transfers never completed"),
-    ("transfers.slowdown.p50", "slowdown of transfers, median"),
-    ("transfers.slowdown.p99", "slowdown of transfers, 99th percentile"),
     ("rtt_ms.min", "smoothed RTT, least (ms)"),
     ("rtt_ms.mean", "smoothed RTT, mean (ms)"),
     ("rtt_ms.p50", "smoothed RTT, median (ms)"),
@@ -62,6 +60,7 @@ const LABELS: &[(&str, &str)] = &[
     ("rtt_per_ack_ms.p99", "RTT of each ACK, 99th percentile (ms)"),
     ("utilization", "share of the time in which the medium is busy"),
     ("access.downlink_drops", "packets dropped at the access point's queue"),
+    ("access.downlink_marks", "packets marked at the access point's queue"),
     ("access.downlink_queue_mean", "access point's queue, mean (packets)"),
     ("access.collisions", "collisions"),
     ("mean(flows.cwnd_mean)", "congestion window, mean (segments)"),
@@ -223,6 +222,7 @@ pub fn whole_result() -> RunResult {
         state_shares: Some(StateShares::default()),
         retransmits: 0,
         timeouts: Some(0),
+        delivered_ce: 0,
         controlled_share: 0.0,
         started_s: 0.0,
         last_link: Some(LastLinkResult { initial_segments: Some(1), ..LastLinkResult::default() }),
@@ -232,8 +232,7 @@ pub fn whole_result() -> RunResult {
         datagrams: Some(datagrams),
         video: Some(video),
     };
-    let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread, slowdown: spread });
-    let class = |slowdown| SlowdownResult { above_bytes: 0, up_to_bytes: Some(1), transfers: 1, slowdown };
+    let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread });
     let station = StationResult {
         host: 0,
         up_phy_rate_mbps: Some(1.0),
@@ -256,6 +255,7 @@ pub fn whole_result() -> RunResult {
         queue_p95: 1.0,
         queue_max: 1,
         queue_drops: 0,
+        queue_marks: 0,
         losses: 0,
     };
     let shares = ["idle", "contention", "success", "broadcast", "collision", "error"];
@@ -275,9 +275,8 @@ pub fn whole_result() -> RunResult {
         starved_flows: lasthop_measure::starved_flows(&[1.0]),
         rtt_ms: spread,
         rtt_per_ack_ms: spread,
-        messages: deliveries.map(|messages| DeliveryResult { slowdown: None, ..messages }),
+        messages: deliveries,
         transfers: deliveries,
-        slowdowns: spread.map(class).into_iter().collect(),
         pings: Some(datagrams),
         datagrams: Some(datagrams),
         videos: Some(video),

@@ -1,7 +1,8 @@
 //! The switches of a TCP stack, and the two sets of defaults.
 
+use crate::ecn::EcnMode;
 use crate::pacing::quantum_segments;
-use crate::segment::{HEADERS_BYTES, TIMESTAMPS_BYTES};
+use crate::segment::TIMESTAMPS_BYTES;
 use lasthop_laws::SlowStart;
 use lasthop_units::{Bytes, Rate, Span};
 use std::fmt;
@@ -69,6 +70,8 @@ pub struct Config {
     /// A writer that has filled the send buffer writes again only when a third of it is free (Linux:
     /// sk_stream_write_space()). Otherwise it writes as soon as there is room.
     pub write_hysteresis: bool,
+    /// Explicit congestion notification.
+    pub ecn: EcnMode,
     /// How slow start ends, other than by a loss.
     pub slow_start: SlowStart,
     /// Reduce a window that was not used for longer than an RTO: RFC 5681 §4.1, RFC 2861.
@@ -243,6 +246,7 @@ impl Config {
             // 2^20 / (1448 + 441) = 555.1
             send_buffer_overhead: Bytes::new(441),
             write_hysteresis: true,
+            ecn: EcnMode::Off,
             slow_start: SlowStart::HyStart,
             slow_start_after_idle: true,
             last_link: true,
@@ -326,12 +330,6 @@ impl Config {
             }
         }
         Ok(())
-    }
-
-    /// The data and the headers of a full packet.
-    pub fn framing(&self) -> (Bytes, Bytes) {
-        let data = Bytes::new(self.full_payload().into());
-        (data, self.mss + Bytes::new(HEADERS_BYTES) - data)
     }
 
     /// Payload of a full segment in bytes, beside timestamps if it has them.

@@ -46,6 +46,8 @@ struct Handshake {
     theirs: Offer,
     their_timestamps: bool,
     their_window: u64,
+    /// The ECN flags of their SYN or SYN-ACK.
+    their_ace: u8,
 }
 
 /// One end of a connection, without any I/O. Methods are of four kinds, in this order of use:
@@ -112,6 +114,7 @@ impl Endpoint {
                 theirs: Offer::default(),
                 their_timestamps: false,
                 their_window: 0,
+                their_ace: 0,
             },
             sender: Sender::new(config, law, now),
             receiver: Receiver::new(config),
@@ -177,6 +180,7 @@ impl Endpoint {
         self.handshake.theirs = segment.offer;
         self.handshake.their_timestamps = segment.timestamps.is_some();
         self.handshake.their_window = u64::from(segment.window_bytes);
+        self.handshake.their_ace = segment.ace;
         self.receiver.on_syn(segment);
     }
 
@@ -186,9 +190,13 @@ impl Endpoint {
         self.mss_bytes = self.mss_bytes.min(u32::from(theirs.mss_bytes));
         let options = if self.timestamps { TIMESTAMPS_BYTES as u32 } else { 0 };
         let sack = self.config.sack && theirs.sack_permitted;
-        let agreed = Agreed { payload_bytes: self.mss_bytes - options, sack, timestamps: self.timestamps };
+        let ecn = match self.phase {
+            Phase::SynReceived => self.config.ecn.answers(self.handshake.their_ace) != 0,
+            _ => self.config.ecn.is_agreed(self.handshake.their_ace),
+        };
+        let agreed = Agreed { payload_bytes: self.mss_bytes - options, sack, timestamps: self.timestamps, ecn };
         let scaled = self.config.window_scaling && theirs.window_shift.is_some();
-        self.receiver.establish(agreed.payload_bytes, sack, if scaled { self.config.window_shift() } else { 0 });
+        self.receiver.establish(agreed.payload_bytes, sack, ecn, if scaled { self.config.window_shift() } else { 0 });
         // Karn: a repeated SYN gives no sample.
         let rtt = (self.handshake.attempts == 1).then(|| now.saturating_since(self.handshake.first_sent_at));
         let lost_syns = self.handshake.attempts.saturating_sub(1);
@@ -297,7 +305,7 @@ impl Endpoint {
             Some(outgoing) => self.segment(now, outgoing),
             None if self.receiver.wants_ack() => {
                 let seq = self.sender.snd_nxt();
-                self.segment(now, Outgoing { seq, payload_bytes: 0, fin: false, push: false })
+                self.segment(now, Outgoing { seq, ..Outgoing::default() })
             }
             None => return None,
         };
@@ -305,7 +313,7 @@ impl Endpoint {
     }
 
     fn segment(&mut self, now: Time, outgoing: Outgoing) -> Segment {
-        let Outgoing { seq, payload_bytes, fin, push } = outgoing;
+        let Outgoing { seq, payload_bytes, fin, push, ecn, ace } = outgoing;
         let timestamps =
             self.timestamps.then(|| Timestamps { value: self.clock.ticks(now), echo: self.receiver.ts_recent() });
         let mut segment = Segment {
@@ -317,6 +325,8 @@ impl Endpoint {
             fin,
             push,
             has_ack: true,
+            ace: ace | self.receiver.ece(),
+            ecn,
             ..Segment::default()
         };
         let (sack, complete) = self.receiver.sack_blocks(segment.room_for_sack(self.mss_bytes));
@@ -338,6 +348,10 @@ impl Endpoint {
         let answer = self.phase == Phase::SynReceived;
         let theirs = self.handshake.theirs;
         let mut link = None;
+        let ace = match answer {
+            true => self.config.ecn.answers(self.handshake.their_ace),
+            false => self.config.ecn.asks(self.handshake.attempts > 0),
+        };
         if self.handshake.attempts == 0 {
             self.handshake.first_sent_at = now;
             link = match &mut self.reporter {
@@ -357,6 +371,7 @@ impl Endpoint {
                 .then(|| Timestamps { value: self.clock.ticks(now), echo: self.receiver.ts_recent() }),
             syn: true,
             has_ack: answer,
+            ace,
             offer: Offer {
                 mss_bytes: self.config.mss.get() as u16,
                 window_shift: (self.config.window_scaling && (!answer || theirs.window_shift.is_some()))

@@ -10,12 +10,12 @@
 //!
 //! The files: `segment` (what travels), `config` (switches, and the defaults of both eras), `endpoint` (handshake,
 //! close), `sender` (transmission, ACK processing), `scoreboard` (RFC 6675), `recovery` (fast recovery, PRR, F-RTO,
-//! undo), `last_link` (link reports), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly,
+//! undo), `ecn` (RFC 3168), `last_link` (link reports), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly,
 //! delayed ACKs, SACK). A law grows and reduces the window ([`lasthop_laws`]); a bound limits it
 //! ([`lasthop_laws::bound`]). Each file says at its top what it models and leaves out. The whole, with the deviations
 //! from Linux, and how it was validated: `docs/models/tcp.md`.
 //!
-//! *What it leaves out*: ECN, segmentation offload, TCP Fast Open, keep-alive, SYN cookies, RST, urgent data, MTU
+//! *What it leaves out*: segmentation offload, TCP Fast Open, keep-alive, SYN cookies, RST, urgent data, MTU
 //! probing.
 //!
 //! ```
@@ -49,6 +49,7 @@
 
 mod clock;
 mod config;
+mod ecn;
 mod endpoint;
 mod info;
 mod last_link;
@@ -65,6 +66,7 @@ mod sender;
 mod tests;
 
 pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Switch, Tsq};
+pub use ecn::EcnMode;
 pub use endpoint::Endpoint;
 pub use info::Info;
 pub use segment::{Offer, SackBlocks, Segment, Timestamps};

@@ -20,6 +20,7 @@
 
 use crate::clock::is_before;
 use crate::config::Config;
+use crate::ecn::Echo;
 use crate::ranges::Ranges;
 use crate::segment::{SackBlocks, Segment};
 use lasthop_laws::bound::LeasedBound;
@@ -79,6 +80,7 @@ pub(crate) struct Receiver {
     last_data_at: Option<Time>,
     last_needless_ack: Option<Time>,
     ts_recent: u32,
+    echo: Echo,
 }
 
 impl Receiver {
@@ -114,6 +116,7 @@ impl Receiver {
             last_data_at: None,
             last_needless_ack: None,
             ts_recent: 0,
+            echo: Echo::default(),
         }
     }
 
@@ -126,7 +129,8 @@ impl Receiver {
 
     /// Sets what was negotiated: full segments carry `payload_bytes`, advertised windows are scaled by `shift` from now
     /// on.
-    pub(crate) fn establish(&mut self, payload_bytes: u32, sack: bool, shift: u8) {
+    pub(crate) fn establish(&mut self, payload_bytes: u32, sack: bool, ecn: bool, shift: u8) {
+        self.echo.agreed = ecn;
         self.segment_bytes = u64::from(payload_bytes);
         self.sack = sack;
         self.shift = shift;
@@ -217,6 +221,9 @@ impl Receiver {
             return;
         }
         self.pace_acks(now, rto);
+        if self.echo.agreed {
+            self.take_mark(segment);
+        }
         let (seq, end) = (segment.seq, segment.end());
         if segment.fin {
             self.fin_at = Some(end - 1);
@@ -229,6 +236,22 @@ impl Receiver {
         } else {
             self.on_in_order(now, seq, end, segment.push);
         }
+    }
+
+    #[inline(never)]
+    fn take_mark(&mut self, segment: &Segment) {
+        if self.echo.on_data(segment) {
+            self.ack_now();
+        }
+        if segment.end() > self.rcv_nxt && self.echo.on_new(segment.ecn) {
+            self.quick_left = self.quick_left.max(Echo::QUICK);
+            self.wait = self.timer_min;
+        }
+    }
+
+    /// The ECN flag of an ACK sent now.
+    pub(crate) fn ece(&self) -> u8 {
+        self.echo.flags()
     }
 
     fn on_in_order(&mut self, now: Time, seq: u64, end: u64, push: bool) {
@@ -440,7 +463,7 @@ mod tests {
     fn receiver(config: &Config, rcv_nxt: u64) -> Receiver {
         let mut receiver = Receiver::new(config);
         receiver.on_syn(&Segment { seq: rcv_nxt - 1, syn: true, ..Segment::default() });
-        receiver.establish(500, true, 0);
+        receiver.establish(500, true, false, 0);
         receiver.window(Time::ZERO);
         receiver
     }
@@ -598,7 +621,7 @@ mod tests {
             let buffer = lasthop_units::Bytes::new(50_000);
             let config = Config { receive_buffer: buffer, sack_compression: compresses, ..acknowledging_all() };
             let mut receiver = receiver(&config, 1000);
-            receiver.establish(500, true, shift);
+            receiver.establish(500, true, false, shift);
             let (mut now, mut edge) = (Time::ZERO, 0);
             for event in events {
                 match event {

@@ -4,14 +4,15 @@
 //! at 0 with the SYN and never wrap. Timestamps are the 32 bits of RFC 7323. SACK blocks are relative to the cumulative
 //! ACK, which keeps a segment small: it is copied into every queue on its way.
 //!
-//! *What it leaves out*: urgent data, PSH, RST, ECN, all options but those of [`Segment`].
+//! *What it leaves out*: urgent data, PSH, RST, all options but those of [`Segment`].
 
+use crate::ecn::{CWR, ECE};
 use lasthop_laws::option::OCTETS;
-use lasthop_units::Bytes;
+use lasthop_units::{Bytes, Ecn};
 use std::ops::Range;
 
 /// IPv4 and TCP headers without options.
-pub(crate) const HEADERS_BYTES: u64 = 20 + 20;
+const HEADERS_BYTES: u64 = 20 + 20;
 /// RFC 7323 §3.2: 10 bytes, padded to 12 as usual.
 pub(crate) const TIMESTAMPS_BYTES: u64 = 12;
 /// RFC 2018 §3: two bytes of header, padded by two.
@@ -48,6 +49,10 @@ pub struct Segment {
     pub push: bool,
     /// `ack` is valid: in every segment but a client's SYN.
     pub has_ack: bool,
+    /// The flags CWR and ECE of RFC 3168, as the bits 2 and 1.
+    pub ace: u8,
+    /// The ECN field of its packet's IP header. Queues mark it on the way; what carries the segment tells the receiver so.
+    pub ecn: Ecn,
     /// RFC 2018. A first block with data that arrived before is a D-SACK (RFC 2883).
     pub sack: SackBlocks,
     /// Options of a SYN.
@@ -56,7 +61,8 @@ pub struct Segment {
     pub link: Option<[u8; OCTETS]>,
 }
 
-/// The timestamps option.
+/// The timestamps option. Packed, as [`Offer`].
+#[repr(Rust, packed)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
     /// TSval: the sender's clock, in ticks of its granularity.
@@ -119,6 +125,11 @@ impl Segment {
     /// The sequence number after this segment.
     pub const fn end(&self) -> u64 {
         self.seq + self.payload_bytes as u64 + self.syn as u64 + self.fin as u64
+    }
+
+    /// The flags ECE and CWR.
+    pub const fn echoes(&self) -> (bool, bool) {
+        (self.ace & ECE != 0, self.ace & CWR != 0)
     }
 
     /// Whether it takes sequence numbers, with data, SYN or FIN.

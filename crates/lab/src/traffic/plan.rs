@@ -3,8 +3,9 @@
 use crate::samples::FlowSample;
 use crate::tcp_switches::SocketOptions;
 use lasthop_connection::TcpState;
+use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::{Direction, FlowSpec, Kind as _, Transport, VideoResult};
-use lasthop_traffic::{Application, Message};
+use lasthop_traffic::Application;
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::epoll::EpollFlags;
 
@@ -61,16 +62,15 @@ pub(crate) struct FlowReport {
     pub(crate) received: Bytes,
     pub(crate) retransmits: u64,
     pub(crate) timeouts: Option<u64>,
+    pub(crate) delivered_ce: u64,
     /// The reason, if the flow ended before the run.
     pub(crate) failed: Option<String>,
     /// Whether a connection ended with an error, and the application goes on with the next.
     pub(crate) broken: bool,
     /// The server has not seen the end of its handshake. This happens when acknowledgements are lost.
     pub(crate) unconnected: bool,
-    /// The messages or transfers read to their end, with when that was; empty for an endless flow.
-    pub(crate) delivered: Vec<(Time, Message)>,
-    /// Those that were not.
-    pub(crate) undelivered: Vec<Message>,
+    /// The messages or transfers; empty for an endless flow.
+    pub(crate) deliveries: DeliveryMeter,
     /// When each datagram was sent, and its number.
     pub(crate) sent: Vec<(Time, u64)>,
     pub(crate) video: Option<VideoResult>,
@@ -106,19 +106,20 @@ pub(crate) struct Counted {
     pub(crate) received: Bytes,
     pub(crate) retransmits: u64,
     pub(crate) timeouts: Option<u64>,
+    pub(crate) delivered_ce: u64,
 }
 
 impl Counted {
     pub(crate) fn new(received: Bytes, tcp: Option<TcpState>) -> Self {
-        let TcpState { retransmits, timeouts, .. } = tcp.unwrap_or_default();
-        Self { received, retransmits, timeouts }
+        let TcpState { retransmits, timeouts, delivered_ce, .. } = tcp.unwrap_or_default();
+        Self { received, retransmits, timeouts, delivered_ce }
     }
 
     /// With those of earlier connections.
     pub(super) fn with_past(self, past: Self) -> Self {
         let retransmits = self.retransmits + past.retransmits;
         let timeouts = self.timeouts.or(past.timeouts.map(|_| 0)).map(|now| now + past.timeouts.unwrap_or(0));
-        Self { retransmits, timeouts, ..self }
+        Self { retransmits, timeouts, delivered_ce: self.delivered_ce + past.delivered_ce, ..self }
     }
 
     /// The counters since `warmup`.
@@ -127,6 +128,7 @@ impl Counted {
             received: self.received - warmup.received,
             retransmits: self.retransmits - warmup.retransmits,
             timeouts: self.timeouts.map(|timeouts| timeouts - warmup.timeouts.unwrap_or(0)),
+            delivered_ce: self.delivered_ce - warmup.delivered_ce,
             failed,
             ..FlowReport::default()
         }

@@ -9,10 +9,11 @@ const CARRIED_AT_ONCE: usize = 2;
 
 #[test]
 fn a_flow_counts_from_the_end_of_the_warm_up() {
-    let warmup = Counted { received: Bytes::new(100), retransmits: 43, timeouts: Some(2) };
-    let end = Counted { received: Bytes::new(350), retransmits: 45, timeouts: Some(2) };
+    let warmup = Counted { received: Bytes::new(100), retransmits: 43, timeouts: Some(2), delivered_ce: 1 };
+    let end = Counted { received: Bytes::new(350), retransmits: 45, timeouts: Some(2), delivered_ce: 8 };
     let report = end.since(warmup, None);
     assert_eq!((report.received, report.retransmits, report.timeouts), (Bytes::new(250), 2, Some(0)));
+    assert_eq!(report.delivered_ce, 7);
     // A flow that starts after the warm-up.
     let report = end.since(Counted::default(), None);
     assert_eq!((report.retransmits, report.timeouts), (45, Some(2)));
@@ -33,7 +34,7 @@ fn an_end_that_came_with_the_last_data_is_seen_with_them() {
 
 #[test]
 fn counters_of_earlier_connections_are_kept() {
-    let counted = |retransmits, timeouts| Counted { received: Bytes::new(9), retransmits, timeouts };
+    let counted = |retransmits, timeouts| Counted { received: Bytes::new(9), retransmits, timeouts, delivered_ce: 0 };
     let sum = |now: Counted, past| (now.with_past(past).retransmits, now.with_past(past).timeouts);
     assert_eq!(sum(counted(2, Some(1)), counted(3, Some(4))), (5, Some(5)));
     // Between two connections nothing is counted.

@@ -12,15 +12,15 @@
 //!
 //! 1. Turns go by deficit round robin: one look at the decaying flows, then the sparse ones, then the others. A turn is a quantum,
 //!    divided by the number of bulk flows of the flow's source or destination, whichever has more (triple isolation), rounded at random.
-//! 2. COBALT looks at each packet that leaves; the last one of a flow is never dropped. It is CoDel, which counts back at the
-//!    same pace once the delay is below TARGET; and BLUE: a probability that rises by 1/256 where the queues overflow, and falls by 1/4096
-//!    where a flow is empty, each at most once in TARGET.
+//! 2. COBALT looks at each packet that leaves; the last one of a flow is never dropped. It is CoDel, which marks what can be
+//!    marked, and counts back at the same pace once the delay is below TARGET; and BLUE: a probability that rises by 1/256 where the queues
+//!    overflow, and falls by 1/4096 where a flow is empty, each at most once in TARGET.
 //! 3. Above the limit the flow with most bytes loses its head, until there is room.
 //!
 //! A link's rate is CAKE's `bandwidth`: TARGET is at least 1.5 full frames at that rate, INTERVAL longer by as much, and a sojourn of four
 //! full frames is never too long. The ACK filter is the key of its own.
 //!
-//! *Leaves out*: ECN (what would be marked is dropped), tins (`besteffort`), the hash (no two flows share a queue), overhead,
+//! *Leaves out*: tins (`besteffort`), the hash (no two flows share a queue), overhead,
 //! `ingress`, `wash`, NAT, a shaper below the link's rate. COBALT's square root is exact, as CoDel's.
 //!
 //! References: T. Høiland-Jørgensen, D. Täht, J. Morton: Piece of CAKE: a comprehensive queue management solution for home
@@ -186,11 +186,11 @@ impl<P> Flows<P> {
     }
 
     /// `cake_dequeue`.
-    fn dequeue(&mut self, now: Time, mut drop: impl FnMut(&Packet<P>)) -> Option<Packet<P>> {
+    fn dequeue(&mut self, now: Time, desk: &mut Desk<P>) -> Option<Packet<P>> {
         let mut is_first = true;
         while self.waiting > 0 || is_first {
             let key = self.turn(std::mem::take(&mut is_first))?;
-            if let Some(packet) = self.dequeue_from(key, now, &mut drop) {
+            if let Some(packet) = self.dequeue_from(key, now, desk) {
                 return Some(packet);
             }
             self.unlist(key);
@@ -207,17 +207,18 @@ impl<P> Flows<P> {
     }
 
     /// This flow's next packet after COBALT's drops; `None` only if it has none.
-    fn dequeue_from(&mut self, key: Key, now: Time, mut drop: impl FnMut(&Packet<P>)) -> Option<Packet<P>> {
+    fn dequeue_from(&mut self, key: Key, now: Time, desk: &mut Desk<P>) -> Option<Packet<P>> {
         let flow = self.flows.get_mut(&key).expect(IN_A_LIST);
         loop {
-            let (arrival, packet) = flow.queue.pop()?;
+            let (arrival, mut packet) = flow.queue.pop()?;
             self.waiting -= 1;
-            let drops = flow.cobalt.should_drop(now, now - arrival, self.setpoint, &mut self.stream);
+            let mark = || desk.mark(&mut packet);
+            let drops = flow.cobalt.should_drop(now, now - arrival, self.setpoint, &mut self.stream, mark);
             if !drops || flow.queue.is_empty() {
                 flow.credits -= frame_bytes(&packet) as i64;
                 return Some(packet);
             }
-            drop(&packet);
+            desk.drop(now, Cause::CoDel, &packet);
         }
     }
 }
@@ -269,12 +270,11 @@ impl<P> Scheduler<P> for Flows<P> {
         fits: &dyn Fn(Bytes) -> bool,
         desk: &mut Desk<P>,
     ) -> Option<Packet<P>> {
-        let drop = |packet: &Packet<P>| desk.drop(now, Cause::CoDel, packet);
-        let Some(to) = to else { return self.dequeue(now, drop) };
+        let Some(to) = to else { return self.dequeue(now, desk) };
         let has_one = |key: &&Key| key.2 == to && !self.flows[*key].queue.is_empty();
         let key = *self.new.iter().chain(&self.old).find(has_one)?;
         let is_small_enough = self.flows[&key].queue.first().is_some_and(|packet| fits(packet.size));
-        if is_small_enough { self.dequeue_from(key, now, drop) } else { None }
+        if is_small_enough { self.dequeue_from(key, now, desk) } else { None }
     }
 
     fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
@@ -313,8 +313,15 @@ struct Cobalt {
 }
 
 impl Cobalt {
-    /// `cobalt_should_drop`: of a packet that has waited so long.
-    fn should_drop(&mut self, now: Time, sojourn: Span, setpoint: Setpoint, stream: &mut ChaCha8Rng) -> bool {
+    /// `cobalt_should_drop`: of a packet that has waited so long; `mark` marks it, if that is possible.
+    fn should_drop(
+        &mut self,
+        now: Time,
+        sojourn: Span,
+        setpoint: Setpoint,
+        stream: &mut ChaCha8Rng,
+        mark: impl FnOnce() -> bool,
+    ) -> bool {
         let is_over = sojourn > setpoint.target && sojourn > setpoint.frame * 4;
         let mut is_due = self.count > 0 && now >= self.drop_next;
         let mut is_past = now > self.drop_next;
@@ -328,7 +335,7 @@ impl Cobalt {
         }
         let mut drops = false;
         if is_due && self.dropping {
-            drops = true;
+            drops = !mark();
             self.count = self.count.saturating_add(1);
             self.drop_next = control_law(self.drop_next, setpoint.interval, self.count);
             is_past = now > self.drop_next;
@@ -391,7 +398,9 @@ mod tests {
     fn drops(cobalt: &mut Cobalt, from: u64, until: u64, sojourn: Span) -> Vec<u64> {
         let mut stream = Streams::new(1).stream("queue");
         let setpoint = Setpoint::new(CakeConfig::DEFAULT);
-        (from..until).filter(|&millis| cobalt.should_drop(ms(millis), sojourn, setpoint, &mut stream)).collect()
+        (from..until)
+            .filter(|&millis| cobalt.should_drop(ms(millis), sojourn, setpoint, &mut stream, || false))
+            .collect()
     }
 
     #[test]

@@ -20,17 +20,20 @@
 //! The square root is exact (the integer part of the quotient in nanoseconds); Linux approximates it by one Newton step
 //! per drop with 16 bits.
 //!
-//! Leaves out: ECN. Packets are dropped instead of marked.
+//! What can be marked is marked and sent where it would be dropped. With `ce_threshold`, so is each packet whose sojourn exceeds
+//! that, as Linux's `sch_codel` has it: for DCTCP.
 //!
-//! Reference: RFC 8289 §5 (the pseudocode, here by its names), §4.4 (TARGET), §4.3 (INTERVAL).
+//! References: Linux 6.12, include/net/codel_impl.h (marks).
+//! RFC 8289 §5 (the pseudocode, here by its names), §4.4 (TARGET), §4.3 (INTERVAL).
 
 use super::ack_filter::Filter;
 use super::flow_queues::Management;
 use super::packet_queue::{MAX_FRAME_BYTES, PacketQueue};
 use super::{Desk, Scheduler, Served, Setup};
+use crate::config::ConfigError;
 use crate::packet::{Destination, Packet};
 use crate::statistics::Cause;
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_units::{Bytes, Ecn, Span, Time};
 
 /// MAXPACKET: 512 bytes in RFC 8289 §5.3, which prefers the interface's MTU; ours is Ethernet's, as in Linux.
 const MAX_PACKET_BYTES: u64 = MAX_FRAME_BYTES;
@@ -38,7 +41,25 @@ const MAX_PACKET_BYTES: u64 = MAX_FRAME_BYTES;
 const MEMORY_INTERVALS: u64 = 16;
 
 /// RFC 8289 §4.4 and §4.3; Linux's `sch_codel`.
-const USUAL: Setpoint = Setpoint { target: Span::from_millis(5), interval: Span::from_millis(100) };
+const TARGET: Span = Span::from_millis(5);
+const INTERVAL: Span = Span::from_millis(100);
+
+/// CoDel's parameters.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct CodelConfig {
+    /// Packets with a longer sojourn are marked; `None` = none is for that.
+    pub ce_threshold: Option<Span>,
+}
+
+impl CodelConfig {
+    /// Those of Linux.
+    pub const DEFAULT: Self = Self { ce_threshold: None };
+
+    /// Whether they are possible.
+    pub(super) fn validate(self) -> Result<(), ConfigError<&'static str>> {
+        Ok(())
+    }
+}
 
 /// The discipline: one queue under CoDel. A transmitter that sends several packets to one receiver gets those behind the first one
 /// without another look.
@@ -48,11 +69,13 @@ pub(crate) type Codel<P> = Served<P, OneQueue<P>>;
 pub(crate) struct OneQueue<P> {
     queue: PacketQueue<P>,
     control: Control,
+    setpoint: Setpoint,
 }
 
 impl<P> Codel<P> {
-    pub(super) fn new(setup: Setup<'_>) -> Self {
-        Self::of(OneQueue { queue: PacketQueue::new(), control: Control::default() }, setup)
+    pub(super) fn new(config: CodelConfig, setup: Setup<'_>) -> Self {
+        let setpoint = Setpoint { target: TARGET, interval: INTERVAL, ce_threshold: config.ce_threshold };
+        Self::of(OneQueue { queue: PacketQueue::new(), control: Control::default(), setpoint }, setup)
     }
 }
 
@@ -77,7 +100,7 @@ impl<P> Scheduler<P> for OneQueue<P> {
         desk: &mut Desk<P>,
     ) -> Option<Packet<P>> {
         match to {
-            None => self.control.dequeue(now, USUAL, &mut self.queue, |packet| desk.drop(now, Cause::CoDel, &packet)),
+            None => self.control.dequeue(now, self.setpoint, &mut self.queue, desk),
             Some(_) => self.queue.pop_to(to, fits).map(|(_, packet)| packet),
         }
     }
@@ -87,11 +110,12 @@ impl<P> Scheduler<P> for OneQueue<P> {
     }
 }
 
-/// TARGET and INTERVAL.
+/// TARGET and INTERVAL, and Linux's `ce_threshold`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Setpoint {
     pub(crate) target: Span,
     pub(crate) interval: Span,
+    pub(crate) ce_threshold: Option<Span>,
 }
 
 /// CoDel's state of one queue.
@@ -115,16 +139,20 @@ impl Management for Control {
         now: Time,
         setpoint: Setpoint,
         queue: &mut PacketQueue<P>,
-        mut drop: impl FnMut(Packet<P>),
+        desk: &mut Desk<P>,
     ) -> Option<Packet<P>> {
         // Unlike the RFC, an empty queue need not clear `dropping`: no drop happens before `first_above` is set again.
-        let (mut packet, mut ok_to_drop) = self.dodequeue(now, setpoint, queue)?;
+        let (mut arrival, mut packet, mut ok_to_drop) = self.dodequeue(now, setpoint, queue)?;
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
-                drop(packet);
                 self.count = self.count.saturating_add(1);
-                (packet, ok_to_drop) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
+                if desk.mark(&mut packet) {
+                    self.drop_next = control_law(self.drop_next, setpoint.interval, self.count);
+                    break;
+                }
+                desk.drop(now, Cause::CoDel, &packet);
+                (arrival, packet, ok_to_drop) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
                 if ok_to_drop {
                     self.drop_next = control_law(self.drop_next, setpoint.interval, self.count);
                 } else {
@@ -132,14 +160,19 @@ impl Management for Control {
                 }
             }
         } else if ok_to_drop {
-            drop(packet);
-            (packet, _) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
+            if !desk.mark(&mut packet) {
+                desk.drop(now, Cause::CoDel, &packet);
+                (arrival, packet, _) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
+            }
             self.dropping = true;
             let delta = self.count - self.last_count;
             let recent = now.saturating_since(self.drop_next) < setpoint.interval * MEMORY_INTERVALS;
             self.count = if delta > 1 && recent { delta } else { 1 };
             self.drop_next = control_law(now, setpoint.interval, self.count);
             self.last_count = self.count;
+        }
+        if packet.ecn != Ecn::Ce && setpoint.ce_threshold.is_some_and(|most| now.saturating_since(arrival) > most) {
+            desk.mark(&mut packet);
         }
         Some(packet)
     }
@@ -151,18 +184,23 @@ impl Management for Control {
 }
 
 impl Control {
-    /// The head, and whether it may be dropped.
-    fn dodequeue<P>(&mut self, now: Time, setpoint: Setpoint, queue: &mut PacketQueue<P>) -> Option<(Packet<P>, bool)> {
+    /// The head, when it came, and whether it may be dropped.
+    fn dodequeue<P>(
+        &mut self,
+        now: Time,
+        setpoint: Setpoint,
+        queue: &mut PacketQueue<P>,
+    ) -> Option<(Time, Packet<P>, bool)> {
         let Some((arrival, packet)) = queue.pop() else {
             self.first_above = None;
             return None;
         };
         if now.saturating_since(arrival) < setpoint.target || queue.bytes() <= MAX_PACKET_BYTES {
             self.first_above = None;
-            return Some((packet, false));
+            return Some((arrival, packet, false));
         }
         let first_above = *self.first_above.get_or_insert(now + setpoint.interval);
-        Some((packet, now >= first_above))
+        Some((arrival, packet, now >= first_above))
     }
 }
 
@@ -181,7 +219,7 @@ mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
 
-    const SETPOINT: Setpoint = Setpoint { target: Span::from_millis(5), interval: Span::from_millis(100) };
+    const SETPOINT: Setpoint = Setpoint { target: TARGET, interval: INTERVAL, ce_threshold: None };
 
     fn ms(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
@@ -191,16 +229,24 @@ mod tests {
         let mut queue = PacketQueue::new();
         for payload in 0..packets {
             let to = Destination::Node(NodeId(1));
-            queue.push(at, Packet { from: NodeId(0), to, size: Bytes::new(bytes), flow: 0, dscp: 0, id: 0, payload });
+            let size = Bytes::new(bytes);
+            queue.push(at, Packet { to, size, id: payload, ..Packet::full(payload) });
         }
         queue
     }
 
+    fn desk() -> Desk<u64> {
+        let mut desk = Desk::new(usize::MAX);
+        desk.note_dropped();
+        desk
+    }
+
     /// Takes a packet each millisecond from `from` until `to`. Returns the times of drops.
     fn drops(codel: &mut Control, queue: &mut PacketQueue<u64>, from: u64, to: u64) -> Vec<u64> {
-        let mut dropped_at = Vec::new();
+        let (mut dropped_at, mut desk) = (Vec::new(), desk());
         for millis in from..to {
-            codel.dequeue(ms(millis), SETPOINT, queue, |_| dropped_at.push(millis)).unwrap();
+            codel.dequeue(ms(millis), SETPOINT, queue, &mut desk).unwrap();
+            dropped_at.extend(desk.take_dropped().map(|_| millis));
         }
         dropped_at
     }
@@ -265,14 +311,11 @@ mod tests {
         for (behind, first_drop) in [(1, None), (2, Some(100))] {
             let mut codel = Control::default();
             let mut queue = queue(Time::ZERO, behind, 1500);
-            let mut dropped_at = None;
+            let (mut dropped_at, mut desk) = (None, desk());
             for millis in 0..150 {
-                let to = Destination::Node(NodeId(1));
-                queue.push(
-                    Time::ZERO,
-                    Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload: 0 },
-                );
-                codel.dequeue(ms(1000 + millis), SETPOINT, &mut queue, |_| dropped_at = Some(millis)).unwrap();
+                queue.push(Time::ZERO, Packet::full(0));
+                codel.dequeue(ms(1000 + millis), SETPOINT, &mut queue, &mut desk).unwrap();
+                dropped_at = desk.take_dropped().map(|_| millis).last().or(dropped_at);
             }
             assert_eq!(dropped_at, first_drop, "{behind} behind");
         }
@@ -293,9 +336,33 @@ mod tests {
         let mut codel = Control::default();
         let mut queue = queue(Time::ZERO, 2000, 1500);
         assert_eq!(drops(&mut codel, &mut queue, 0, 106), [105]);
-        let mut dropped = Vec::new();
-        let packet = codel.dequeue(ms(430), SETPOINT, &mut queue, |packet| dropped.push(packet.payload)).unwrap();
+        let mut desk = desk();
+        let packet = codel.dequeue(ms(430), SETPOINT, &mut queue, &mut desk).unwrap();
+        let dropped: Vec<_> = desk.take_dropped().map(|departure| departure.id).collect();
         // 0..=104 were sent, 105 was dropped and 106 sent.
         assert_eq!((dropped, packet.payload), (vec![107, 108, 109, 110, 111], 112));
+    }
+
+    /// The same with ECT(0): returns the times of marks.
+    fn marks(setpoint: Setpoint, came: Time, to: u64) -> Vec<u64> {
+        let (mut queue, mut desk, mut codel) = (PacketQueue::new(), desk(), Control::default());
+        for payload in 0..2000 {
+            queue.push(came, Packet { ecn: Ecn::Ect0, ..Packet::full(payload) });
+        }
+        let mut took = |millis| codel.dequeue(ms(millis), setpoint, &mut queue, &mut desk).unwrap();
+        (0..to).filter(|millis| took(*millis).ecn == Ecn::Ce).collect()
+    }
+
+    #[test]
+    fn what_can_be_marked_is_marked_where_it_would_be_dropped() {
+        // As above; and nothing is dropped, so the packet is the one that is sent.
+        assert_eq!(marks(SETPOINT, Time::ZERO, 507), [105, 205, 276, 334, 384, 429, 469]);
+    }
+
+    #[test]
+    fn a_threshold_marks_each_packet_that_has_waited_longer() {
+        // All came at 0 and the interval is not over: those that leave after more than 3 ms.
+        let threshold = Setpoint { ce_threshold: Some(Span::from_millis(3)), ..SETPOINT };
+        assert_eq!(marks(threshold, Time::ZERO, 7), [4, 5, 6]);
     }
 }

@@ -11,7 +11,7 @@ use super::{Load, Queue, Setup};
 use crate::packet::{Departure, Destination, NodeId, Packet};
 use crate::statistics::{Cause, Counted};
 use crate::watch::Tap;
-use lasthop_units::{Bytes, Time};
+use lasthop_units::{Bytes, Ecn, Time};
 use std::collections::VecDeque;
 
 /// The limit of a queue, its counts, and those who want to hear of its losses.
@@ -53,6 +53,15 @@ impl<P> Desk<P> {
         self.lost(now, cause, packet, None);
         let departure = Departure { made_room: cause == Cause::QueueFull, ..packet.departure() };
         self.dropped.iter_mut().for_each(|dropped| dropped.push(departure));
+    }
+
+    /// Marks the packet, if its ends can be told so: RFC 3168 §5. Returns whether it did.
+    pub(super) fn mark(&mut self, packet: &mut Packet<P>) -> bool {
+        if packet.ecn.may_be_marked() {
+            packet.ecn = Ecn::Ce;
+            self.counted.marks += 1;
+        }
+        packet.ecn == Ecn::Ce
     }
 
     /// Starts recording packets that the queue drops after accepting them.

@@ -8,6 +8,7 @@
 //!
 //! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing).
 
+use super::Desk;
 use super::ack_filter::Filter;
 use super::codel;
 use super::packet_queue::{PacketQueue, frame_bytes};
@@ -20,13 +21,13 @@ use std::fmt::Debug;
 pub(crate) trait Management: Clone + Default + Debug {
     type Parameters: Copy + Debug;
 
-    /// The next packet to send, after any drops before it. `None` only if the queue is empty.
+    /// The next packet to send, after any drops before it, which the desk hears of, or marked. `None` only if the queue is empty.
     fn dequeue<P>(
         &mut self,
         now: Time,
         parameters: Self::Parameters,
         queue: &mut PacketQueue<P>,
-        drop: impl FnMut(Packet<P>),
+        desk: &mut Desk<P>,
     ) -> Option<Packet<P>>;
 
     /// Packets were lost for want of room.
@@ -118,17 +119,17 @@ impl<P, M: Management> FlowQueues<P, M> {
         now: Time,
         to: Option<Destination>,
         fits: &dyn Fn(Bytes) -> bool,
-        drop: impl FnMut(&Packet<P>),
+        desk: &mut Desk<P>,
     ) -> Option<Packet<P>> {
-        let Some(to) = to else { return self.dequeue(now, drop) };
+        let Some(to) = to else { return self.dequeue(now, desk) };
         let has_one = |&index: &usize| self.first(index).is_some_and(|packet| packet.to == to);
         let index = (0..self.listed()).map(|place| self.at(place)).find(has_one)?;
         let is_small_enough = self.first(index).is_some_and(|packet| fits(packet.size));
-        if is_small_enough { self.dequeue_from(index, now, drop) } else { None }
+        if is_small_enough { self.dequeue_from(index, now, desk) } else { None }
     }
 
     /// The next packet in turn, after drops; `None` if there is none.
-    pub(super) fn dequeue(&mut self, now: Time, mut drop: impl FnMut(&Packet<P>)) -> Option<Packet<P>> {
+    pub(super) fn dequeue(&mut self, now: Time, desk: &mut Desk<P>) -> Option<Packet<P>> {
         loop {
             let is_new = !self.new_flows.is_empty();
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
@@ -140,7 +141,7 @@ impl<P, M: Management> FlowQueues<P, M> {
                 self.old_flows.push_back(index);
                 continue;
             }
-            if let Some(next) = self.dequeue_from(index, now, &mut drop) {
+            if let Some(next) = self.dequeue_from(index, now, desk) {
                 return Some(next);
             }
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
@@ -154,20 +155,11 @@ impl<P, M: Management> FlowQueues<P, M> {
     }
 
     /// This queue's next packet after drops, paid with credits; `None` only if the queue is empty.
-    pub(super) fn dequeue_from(
-        &mut self,
-        index: usize,
-        now: Time,
-        mut drop: impl FnMut(&Packet<P>),
-    ) -> Option<Packet<P>> {
+    pub(super) fn dequeue_from(&mut self, index: usize, now: Time, desk: &mut Desk<P>) -> Option<Packet<P>> {
         let flow = &mut self.flows[index];
-        let mut dropped = 0;
-        let count = |packet: Packet<P>| {
-            dropped += 1;
-            drop(&packet);
-        };
-        let packet = flow.management.dequeue(now, self.parameters, &mut flow.queue, count)?;
-        self.waiting -= dropped + 1;
+        let before = flow.queue.len();
+        let packet = flow.management.dequeue(now, self.parameters, &mut flow.queue, desk)?;
+        self.waiting -= before - flow.queue.len();
         flow.credits -= credits(frame_bytes(&packet));
         Some(packet)
     }

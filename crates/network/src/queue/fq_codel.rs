@@ -22,7 +22,7 @@
 //! They come from new queues whose head goes there, then from old ones, in order. Their queues pay credits, and wait
 //! the longer.
 //!
-//! Leaves out: ECN, `ce_threshold`, the memory limit in bytes, filters. CoDel uses the bytes of its own queue, as in
+//! Leaves out: the memory limit in bytes, filters. CoDel uses the bytes of its own queue, as in
 //! RFC 8289 and mac80211, and not the total (`sch_fq_codel`).
 //!
 //! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing), §5.2 (parameters); RFC 8289 §5; T. Høiland-Jørgensen et
@@ -52,6 +52,8 @@ pub struct FqCodelConfig {
     pub flows: u32,
     /// The most packets dropped at once at the limit, at least 1. Default 64.
     pub drop_batch: u32,
+    /// Packets with a longer sojourn are marked, if they can be. Default: none is for that.
+    pub ce_threshold: Option<Span>,
 }
 
 impl FqCodelConfig {
@@ -62,12 +64,13 @@ impl FqCodelConfig {
         quantum: Bytes::new(1514),
         flows: 1024,
         drop_batch: 64,
+        ce_threshold: None,
     };
 
     /// Queues with these parameters.
     pub(super) fn queues<P>(self, salt: u64) -> FlowQueues<P> {
-        let Self { target, interval, quantum, flows, drop_batch } = self;
-        FlowQueues::new(Turns { quantum, flows, drop_batch }, Setpoint { target, interval }, salt)
+        let Self { target, interval, quantum, flows, drop_batch, ce_threshold } = self;
+        FlowQueues::new(Turns { quantum, flows, drop_batch }, Setpoint { target, interval, ce_threshold }, salt)
     }
 
     /// Whether they are possible.
@@ -120,7 +123,7 @@ impl<P> Scheduler<P> for FlowQueues<P> {
         fits: &dyn Fn(Bytes) -> bool,
         desk: &mut Desk<P>,
     ) -> Option<Packet<P>> {
-        Self::next(self, now, to, fits, |packet| desk.drop(now, Cause::CoDel, packet))
+        Self::next(self, now, to, fits, desk)
     }
 
     fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
@@ -134,6 +137,7 @@ mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
     use crate::random::Streams;
+    use lasthop_units::Ecn;
     use proptest::prelude::*;
 
     fn ms(millis: u64) -> Time {
@@ -147,6 +151,7 @@ mod tests {
             size: Bytes::new(bytes),
             flow,
             dscp: 0,
+            ecn: Ecn::NotEct,
             id: 0,
             payload,
         }
@@ -360,6 +365,7 @@ mod tests {
                 quantum: Bytes::new(quantum),
                 flows: queues,
                 drop_batch,
+                ce_threshold: None,
             };
             let mut queue = FqCodel::new(config, Setup { limit, streams: Streams::new(1), name: "queue" });
             let (mut now, mut came, mut sent) = (Time::ZERO, 0, 0);

@@ -4,7 +4,7 @@
 //! dropped before its flow's queue as `pie` has it; one that finds the limit of all queues together reached is lost. So unlike with
 //! FQ-CoDel, nobody's packets make room for others.
 //!
-//! *Leaves out*: ECN, the limit of 32 MiB.
+//! *Leaves out*: the limit of 32 MiB.
 //!
 //! Reference: Linux 6.12, net/sched/sch_fq_pie.c.
 
@@ -41,14 +41,20 @@ impl<P> Scheduler<P> for Queues<P> {
         self.queues.waiting()
     }
 
-    fn accept(&mut self, now: Time, packet: Packet<P>, has_room: bool, desk: &mut Desk<P>) -> Result<(), Packet<P>> {
+    fn accept(
+        &mut self,
+        now: Time,
+        mut packet: Packet<P>,
+        has_room: bool,
+        desk: &mut Desk<P>,
+    ) -> Result<(), Packet<P>> {
         let (control, backlog) = self.queues.management_of(&packet);
         control.update(now, backlog);
         if !has_room {
             control.on_dropped();
             return desk.refuse(now, packet);
         }
-        if control.drops_early(backlog, &mut self.stream) {
+        if control.drops_early(backlog, &mut self.stream) && !control.marks(&mut packet, desk) {
             control.on_dropped();
             return desk.turn_away(now, Cause::Early, packet);
         }
@@ -61,9 +67,9 @@ impl<P> Scheduler<P> for Queues<P> {
         now: Time,
         to: Option<Destination>,
         fits: &dyn Fn(Bytes) -> bool,
-        _desk: &mut Desk<P>,
+        desk: &mut Desk<P>,
     ) -> Option<Packet<P>> {
-        self.queues.next(now, to, fits, |_| unreachable!("PIE drops nothing at departures"))
+        self.queues.next(now, to, fits, desk)
     }
 
     fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {

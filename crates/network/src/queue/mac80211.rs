@@ -24,7 +24,7 @@
 //!
 //! A station's rate is taken as 6 Mb/s until the first transmission to it.
 //!
-//! Models Linux 6.18. Leaves out: ECN (packets are dropped), the limit of 16 MiB, the pool of 4096 flows that all
+//! Models Linux 6.18. Leaves out: the limit of 16 MiB, the pool of 4096 flows that all
 //! stations share (each has 1024 here), the assumed aggregate of 64 frames of 802.11ax, weights other than 256 us.
 //! Each access category has queues and limits of its own; in Linux all share the limit in packets and the 24 ms.
 //!
@@ -91,6 +91,7 @@ impl Mac80211Config {
             quantum: Bytes::new(300),
             flows: 1024,
             drop_batch: 32,
+            ce_threshold: None,
         },
         airtime_fairness: true,
         device: DeviceLimit::Airtime,
@@ -308,7 +309,7 @@ impl<P> Mac80211<P> {
             while self.may_add(index, packets, self.pending - before) {
                 let station = if index == BROADCASTS { &mut self.broadcasts } else { &mut self.stations[index] };
                 let waiting = station.queues.waiting();
-                let next = station.queues.dequeue(now, |packet| self.desk.drop(now, Cause::CoDel, packet));
+                let next = station.queues.dequeue(now, &mut self.desk);
                 self.above -= waiting - station.queues.waiting();
                 let Some(packet) = next else { break };
                 let expected = station.expected_airtime(packet.size);
@@ -456,6 +457,7 @@ mod tests {
     use super::*;
     use crate::packet::NodeId;
     use crate::random::Streams;
+    use lasthop_units::Ecn;
     use proptest::prelude::*;
 
     /// Claims one packet.
@@ -479,6 +481,7 @@ mod tests {
             size: Bytes::new(1500),
             flow,
             dscp: 0,
+            ecn: Ecn::NotEct,
             id,
             payload: (),
         }

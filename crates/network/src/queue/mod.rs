@@ -30,6 +30,7 @@ pub use ack_filter::{AckFilter, ReadAck, TcpAck};
 use cake::Cake;
 pub use cake::CakeConfig;
 use codel::Codel;
+pub use codel::CodelConfig;
 pub(crate) use desk::{Desk, Scheduler, Served};
 use enum_dispatch::enum_dispatch;
 pub(crate) use fifo::Fifo;
@@ -50,7 +51,7 @@ disciplines! {
     /// [FQ-CoDel](../models/queues.md#fq-codel) with the parameters of RFC 8290.
     FqCodel(parameters: FqCodelConfig) = "fq_codel", anywhere, 100 packets;
     /// [CoDel](../models/queues.md#codel-pie-and-red) over one queue, RFC 8289.
-    Codel = "codel", anywhere, 1000 packets;
+    Codel(parameters: CodelConfig) = "codel", anywhere, 1000 packets;
     /// [PIE](../models/queues.md#codel-pie-and-red) with Linux's defaults, RFC 8033.
     Pie = "pie", anywhere, 1000 packets;
     /// [FQ-PIE](../models/queues.md#codel-pie-and-red): Linux's queues of flows in turn, each under PIE.

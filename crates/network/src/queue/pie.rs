@@ -16,7 +16,9 @@
 //! The delay is the sojourn of the packet that left last, as in Linux since 5.6; the RFC prefers an estimate by the rate of
 //! departures. What the controller does while nothing comes or goes depends on nothing else, and is made up for afterwards.
 //!
-//! *Leaves out*: ECN (what would be marked is dropped), bytemode, the estimate of the rate.
+//! Below a probability of 0.1 what can be marked is marked instead, RFC 8033 §5.1.
+//!
+//! *Leaves out*: bytemode, the estimate of the rate.
 //!
 //! References: RFC 8033 §4, §5.1 (the spreading of drops), §5.2; Linux 6.12, net/sched/sch_pie.c, include/net/pie.h.
 
@@ -40,6 +42,8 @@ const MAX_BURST: Span = Span::from_millis(150);
 const ALPHA: f64 = 0.125;
 /// beta, in Hz: RFC 8033 §4.2; Linux's 20 of 16.
 const BETA: f64 = 1.25;
+/// RFC 8033 §5.1: mark_ecnth; Linux's MAX_PROB / 10.
+const MARKS_BELOW: f64 = 0.1;
 /// RFC 8033 §5.2: above this delay the probability rises by 2 % more.
 const LONG: Span = Span::from_millis(250);
 
@@ -65,13 +69,19 @@ impl<P> Scheduler<P> for OneQueue<P> {
         self.queue.len()
     }
 
-    fn accept(&mut self, now: Time, packet: Packet<P>, has_room: bool, desk: &mut Desk<P>) -> Result<(), Packet<P>> {
+    fn accept(
+        &mut self,
+        now: Time,
+        mut packet: Packet<P>,
+        has_room: bool,
+        desk: &mut Desk<P>,
+    ) -> Result<(), Packet<P>> {
         self.control.update(now, self.queue.bytes());
         if !has_room {
             self.control.on_dropped();
             return desk.refuse(now, packet);
         }
-        if self.control.drops_early(self.queue.bytes(), &mut self.stream) {
+        if self.control.drops_early(self.queue.bytes(), &mut self.stream) && !self.control.marks(&mut packet, desk) {
             self.control.on_dropped();
             return desk.turn_away(now, Cause::Early, packet);
         }
@@ -101,13 +111,7 @@ impl<P> Scheduler<P> for OneQueue<P> {
 impl Management for Control {
     type Parameters = ();
 
-    fn dequeue<P>(
-        &mut self,
-        now: Time,
-        (): (),
-        queue: &mut PacketQueue<P>,
-        _drop: impl FnMut(Packet<P>),
-    ) -> Option<Packet<P>> {
+    fn dequeue<P>(&mut self, now: Time, (): (), queue: &mut PacketQueue<P>, _desk: &mut Desk<P>) -> Option<Packet<P>> {
         self.update(now, queue.bytes());
         let (arrival, packet) = queue.pop()?;
         self.on_departure(now, now - arrival, queue.bytes());
@@ -158,6 +162,11 @@ impl Control {
             many if many >= 8.5 => true,
             _ => stream.random::<f64>() < self.probability,
         }
+    }
+
+    /// `pie_qdisc_enqueue`: whether a packet is marked and not dropped. Then the probability goes on adding up.
+    pub(super) fn marks<P>(&self, packet: &mut Packet<P>, desk: &mut Desk<P>) -> bool {
+        self.probability <= MARKS_BELOW && desk.mark(packet)
     }
 
     pub(super) fn on_dropped(&mut self) {

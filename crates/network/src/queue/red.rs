@@ -13,7 +13,9 @@
 //! (2 min + max) / (3 avpkt), w the power of 2 for which a burst of that many packets brings the average just to min. Idle time counts
 //! by packets of `avpkt` at 10 Mb/s, as with tc.
 //!
-//! *Leaves out*: ECN (what would be marked is dropped), `adaptive`. Linux has no gentle RED.
+//! What can be marked is marked instead of dropped, also above max, as Linux's `red ... ecn` has it; the limit still drops.
+//!
+//! *Leaves out*: `adaptive`. Linux has no gentle RED.
 //!
 //! References: S. Floyd, V. Jacobson: Random early detection gateways for congestion avoidance, IEEE/ACM Transactions on Networking
 //! 1(4), 1993; Linux 6.12, net/sched/sch_red.c, include/net/red.h; iproute2, tc/tc_red.c, tc/q_red.c.
@@ -57,8 +59,14 @@ impl<P> Scheduler<P> for OneQueue<P> {
         self.queue.len()
     }
 
-    fn accept(&mut self, now: Time, packet: Packet<P>, has_room: bool, desk: &mut Desk<P>) -> Result<(), Packet<P>> {
-        if self.control.drops(now, self.queue.bytes(), &mut self.stream) {
+    fn accept(
+        &mut self,
+        now: Time,
+        mut packet: Packet<P>,
+        has_room: bool,
+        desk: &mut Desk<P>,
+    ) -> Result<(), Packet<P>> {
+        if self.control.drops(now, self.queue.bytes(), &mut self.stream) && !desk.mark(&mut packet) {
             return desk.turn_away(now, Cause::Early, packet);
         }
         if !has_room {

@@ -347,7 +347,7 @@ mod tests {
     use crate::random::Streams;
     use crate::wifi::airtime::{AirTimes, ModeId};
     use crate::{Standard, WifiConfig};
-    use lasthop_units::Time;
+    use lasthop_units::{Ecn, Time};
 
     #[test]
     fn an_ack_is_about_the_one_frame_of_its_ppdu() {
@@ -359,7 +359,16 @@ mod tests {
             queue
                 .push(
                     Time::ZERO,
-                    Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id, payload: () },
+                    Packet {
+                        from: NodeId(0),
+                        to,
+                        size: Bytes::new(1500),
+                        flow: 0,
+                        dscp: 0,
+                        ecn: Ecn::NotEct,
+                        id,
+                        payload: (),
+                    },
                 )
                 .unwrap();
         }

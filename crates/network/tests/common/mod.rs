@@ -5,7 +5,7 @@ use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, HostConfig, Impairments, Network, NodeId, Packet, PathConfig,
     Statistics, Topology, WifiConfig,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Probability, Rate, Span, Time};
 
 /// A path that adds nothing: 0 ms, and 1500 B take 0.12 us.
 pub(crate) fn instant_path() -> PathConfig {
@@ -61,6 +61,7 @@ pub(crate) fn packet<P>(from: u16, to: u16, bytes: u64, payload: P) -> Packet<P>
         size: Bytes::new(bytes),
         flow: 0,
         dscp: 0,
+        ecn: Ecn::NotEct,
         id: 0,
         payload,
     }

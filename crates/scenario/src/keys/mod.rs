@@ -25,7 +25,7 @@ use lasthop_network::{
     Standard, WifiConfig,
 };
 use lasthop_policy::{LawPart, PolicyName, PolicySettings};
-use lasthop_tcp::{Recovery, RtoEstimator};
+use lasthop_tcp::{EcnMode, Recovery, RtoEstimator};
 use lasthop_traffic::TrafficKind;
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use laws::ChosenLaw;
@@ -137,6 +137,9 @@ keys! {
         /// An [ACK filter](../models/queues.md#ack-filter) in that queue, as CAKE's: pure ACKs that newer ones make needless leave it.
         /// Without it, none.
         ack_filter: Option<AckFilter> = choice(AckFilter::WORDS), Absent;
+        /// *codel, fq_codel* Packets that have waited longer than this, in milliseconds, are [marked](../models/ecn.md), if they can be: a
+        /// threshold for DCTCP. Without it, CoDel alone marks.
+        ce_threshold_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent, when is("queue", ["codel", "fq_codel"]);
         /// *mac80211* Whether all stations get the same airtime; else they take turns.
         airtime_fairness: Option<bool> = flag(), by_word(key!(AccessKeys, queue), [("mac80211", true)]), when is("queue", ["mac80211"]);
         /// *mac80211* What limits the device's queue: "airtime", 5 to 12 ms for each station (AQL), or two "aggregates", as in ath9k.
@@ -202,6 +205,8 @@ keys! {
         duplicate: Option<Probability> = probability(), Absent;
         /// The same from a server to a host.
         back_duplicate: Option<Probability> = probability(), Absent;
+        /// Whether it clears the ECN field of all packets, each way, so that [no mark](../models/ecn.md) comes through. Without it, no.
+        bleach_ecn: Option<bool> = flag(), Absent;
     }
 
     /// `[[links]]`.
@@ -223,6 +228,9 @@ keys! {
         /// An [ACK filter](../models/queues.md#ack-filter) in that queue: pure ACKs that newer ones make needless leave it. Without it,
         /// none.
         ack_filter: Option<AckFilter> = choice(AckFilter::WORDS), Absent;
+        /// *codel, fq_codel* Packets that have waited longer than this, in milliseconds, are [marked](../models/ecn.md), if they can be,
+        /// in either queue. Without it, CoDel alone marks.
+        ce_threshold_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
         /// Probability that a packet is lost at random, forth, each packet for itself.
         loss: Probability = probability(), 0.0;
         /// Where that loss is: before the queue, so that a lost packet takes neither room nor time, or after it, as an error of
@@ -264,6 +272,9 @@ keys! {
         duplicate: Option<Probability> = probability(), Absent;
         /// The same back.
         back_duplicate: Option<Probability> = probability(), Absent;
+        /// Whether it clears the ECN field of all packets, both ways, so that [no mark](../models/ecn.md) comes through. Without it,
+        /// no.
+        bleach_ecn: Option<bool> = flag(), Absent;
     }
 
     /// `[[changes]]`.
@@ -474,6 +485,9 @@ keys! {
         send_buffer_overhead_bytes: Bytes = bytes(0, 65_536), by_era(441, 36);
         /// A writer that has filled the send buffer goes on when a third of it is free, as in Linux; else as soon as there is room.
         write_hysteresis: bool = flag(), true;
+        /// [Explicit congestion notification](../models/ecn.md) (RFC 3168): "on", its connections ask for it, and servers agree. Queues
+        /// then mark their packets where they would drop them.
+        ecn: EcnMode = choice(EcnMode::WORDS), "off";
         /// How slow start ends, other than by a loss: not at all, by Linux's HyStart, or by RFC 9406. In Linux only CUBIC has
         /// HyStart.
         slow_start: SlowStart = choice(&SLOW_STARTS),

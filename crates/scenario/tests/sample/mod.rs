@@ -9,7 +9,7 @@ use lasthop_scenario::{
     Build, Clock, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
     PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, UsedKernel, Vary,
 };
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Rate, Span, Time};
 
 fn scenario() -> Scenario {
     Scenario::from_toml("two.toml", "duration_s = 20\n[[hosts]]\ncount = 2\n", &[]).expect("a scenario")
@@ -31,6 +31,7 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         state_shares: None,
         retransmits: 4,
         timeouts: Some(1),
+        delivered_ce: 4,
         controlled_share: 0.5 * f64::from(id),
         started_s: 0.125,
         last_link: Some(LastLinkResult { ignored_losses: 3, heeded_losses: 1, initial_segments: Some(87) }),
@@ -60,7 +61,6 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         rtt_per_ack_ms: None,
         messages: None,
         transfers: None,
-        slowdowns: Vec::new(),
         pings: None,
         datagrams: None,
         videos: None,
@@ -110,7 +110,8 @@ to = \"B\"
     let scenario = Scenario::from_toml("chain.toml", text, &[]).expect("a scenario");
     let mut network = Network::new(scenario.network(), 1).expect("a network");
     let to = Destination::Node(scenario.expanded_hosts()[0].flows[0].server);
-    let packet = Packet { from: NodeId(0), to, size: Bytes::new(1_250), flow: 0, dscp: 0, id: 0, payload: () };
+    let packet =
+        Packet { from: NodeId(0), to, size: Bytes::new(1_250), flow: 0, dscp: 0, ecn: Ecn::NotEct, id: 0, payload: () };
     network.offer(Time::ZERO, packet).expect("the queue is empty");
     let end = Time::ZERO + Span::from_secs(1);
     network.advance(end, &mut Vec::new());
@@ -155,6 +156,7 @@ pub(crate) fn statistics() -> Statistics {
             mean_packets: 40.5,
             p95_packets: 99,
             max_packets: 100,
+            marks: 7,
         }],
         links: Vec::new(),
         stations: vec![StationStatistics { node: NodeId(0), up, down: WifiLinkStatistics::default() }],

@@ -42,6 +42,8 @@ pub(crate) struct Ack {
     pub(crate) full: bool,
     /// The reordering timer was set.
     pub(crate) timer_set: bool,
+    /// It echoes a mark of congestion.
+    pub(crate) echo_of_mark: bool,
     acked_first: Option<Time>,
     acked_last: Option<Time>,
     sacked_first: Option<Time>,
@@ -79,10 +81,14 @@ impl Sender {
             self.estimate_delivery(&mut ack);
         }
         let rtt = self.sample_rtt(now, &ack);
+        if self.marked.is_echo(segment) {
+            ack.echo_of_mark = true;
+            self.marked.delivered = self.marked.delivered.wrapping_add(ack.delivered);
+        }
         if self.probe.is_some() {
             self.check_probe(now, segment.ack, &ack);
         }
-        if self.state != CongestionState::Open || ack.sacked > 0 || ack.duplicate || ack.d_sack {
+        if self.state != CongestionState::Open || ack.sacked > 0 || ack.duplicate || ack.d_sack || ack.echo_of_mark {
             self.recover(now, &mut ack);
         }
         if ack.advanced && !ack.timer_set {

@@ -20,6 +20,7 @@ pub(crate) use ack::Ack;
 pub(crate) use timer::{Timer, TimerKind};
 
 use crate::config::{Config, Recovery};
+use crate::ecn::Marked;
 use crate::info::Info;
 use crate::pacing;
 use crate::rate::DeliveryRate;
@@ -45,6 +46,7 @@ pub(crate) struct Agreed {
     pub(crate) payload_bytes: u32,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
+    pub(crate) ecn: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -81,6 +83,7 @@ pub(crate) struct Sender {
     /// The sample that the last ACK gave SRTT, until it is taken.
     pub(crate) sampled_rtt: Option<Span>,
     pub(crate) rate: DeliveryRate,
+    pub(crate) marked: Marked,
     pub(crate) rack: Rack,
     pub(crate) probe: Option<LossProbe>,
 
@@ -175,6 +178,7 @@ impl Sender {
             newest_rtt: None,
             sampled_rtt: None,
             rate: DeliveryRate::default(),
+            marked: Marked::default(),
             rack: Rack::default(),
             probe: None,
             law: Law::new(law, start(config, now)),
@@ -239,6 +243,7 @@ impl Sender {
         self.law = Law::new(law, start(&self.config, now));
         self.payload_bytes = agreed.payload_bytes;
         self.timestamps = agreed.timestamps;
+        self.marked.agreed = agreed.ecn;
         if self.law.steers() && matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) {
             // Only the window tells those from Linux's, and that is the law's.
             self.recovery = Recovery::Prr;
@@ -510,6 +515,7 @@ impl Sender {
                 sent_segments: self.segments_sent,
                 retransmits: self.retransmits,
                 timeouts: Some(self.timeouts),
+                delivered_ce: self.marked.delivered.into(),
                 pacing_rate: Some(self.pacing_rate(in_force)).filter(|rate| *rate > Rate::ZERO),
             },
             latest_rtt: self.rtt.latest(),

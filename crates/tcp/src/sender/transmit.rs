@@ -5,7 +5,7 @@ use crate::pacing;
 use crate::scoreboard::Record;
 use lasthop_connection::CongestionState;
 use lasthop_laws::Sent;
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Rate, Span, Time};
 
 /// Transmissions that ignore the congestion window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +22,17 @@ pub(crate) enum Forced {
 }
 
 /// A segment of data to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) seq: u64,
     pub(crate) payload_bytes: u32,
     pub(crate) fin: bool,
     /// See [`Segment::push`](crate::Segment::push).
     pub(crate) push: bool,
+    /// [`Segment::ecn`](crate::Segment::ecn).
+    pub(crate) ecn: Ecn,
+    /// [`Segment::ace`](crate::Segment::ace), but for the flags of its ACK.
+    pub(crate) ace: u8,
 }
 
 /// Why no new segment is sent.
@@ -140,14 +144,10 @@ impl Sender {
                 let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
                 let fits = room.min(self.unsent_bytes()).min(u64::from(self.payload_bytes)) as u32;
                 if fits > 0 {
-                    return Some(
-                        self.send_new(
-                            now,
-                            Outgoing { seq: self.snd_nxt, payload_bytes: fits, fin: false, push: false },
-                        ),
-                    );
+                    let seq = self.snd_nxt;
+                    return Some(self.send_new(now, Outgoing { seq, payload_bytes: fits, ..Outgoing::default() }));
                 }
-                Some(Outgoing { seq: self.snd_una - 1, payload_bytes: 0, fin: false, push: false })
+                Some(Outgoing { seq: self.snd_una - 1, ..Outgoing::default() })
             }
         }
     }
@@ -201,7 +201,7 @@ impl Sender {
                 return Err(Nothing::Small);
             }
         }
-        Ok(Outgoing { seq: self.snd_nxt, payload_bytes: length as u32, fin, push: false })
+        Ok(Outgoing { seq: self.snd_nxt, payload_bytes: length as u32, fin, ..Outgoing::default() })
     }
 
     fn send_new(&mut self, now: Time, outgoing: Outgoing) -> Outgoing {
@@ -238,7 +238,8 @@ impl Sender {
         } else if self.timer.kind == TimerKind::Retransmission {
             self.schedule_probe(now, false);
         }
-        Outgoing { push: self.burst_state.as_mut().is_some_and(pacing::Burst::take_push), ..outgoing }
+        let (ecn, ace) = self.marked.of_new(outgoing.payload_bytes);
+        Outgoing { push: self.burst_state.as_mut().is_some_and(pacing::Burst::take_push), ecn, ace, ..outgoing }
     }
 
     fn retransmit(&mut self, now: Time, index: usize) -> Outgoing {
@@ -253,7 +254,8 @@ impl Sender {
         if index == 0 && self.timer.kind != TimerKind::Reordering && !impatient {
             self.arm_retransmission(now, TimerKind::Retransmission);
         }
-        Outgoing { seq: record.seq, payload_bytes: record.payload_bytes(), fin: record.is_fin(), push: false }
+        let payload_bytes = record.payload_bytes();
+        Outgoing { seq: record.seq, payload_bytes, fin: record.is_fin(), ..Outgoing::default() }
     }
 
     /// Whether RFC 6675 §4 NextSeg (3) and (4) apply.

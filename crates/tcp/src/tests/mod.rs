@@ -21,6 +21,8 @@ pub(crate) type Fate = Vec<Span>;
 
 /// Decides the fate of each packet from the time, its sender and its content. `None`: normal delivery.
 type Path = Box<dyn FnMut(Time, usize, &Segment) -> Option<Fate>>;
+/// Marks packets on their way, from their sender and their content.
+type Mark = Box<dyn FnMut(usize, &mut Segment)>;
 /// Decides which packets the host's own queue refuses.
 type Refuse = Box<dyn FnMut(Time, usize, &Segment) -> bool>;
 
@@ -36,6 +38,8 @@ pub(crate) struct Pair {
     pub(crate) log: Vec<(Time, usize, Segment)>,
     pub(crate) path: Path,
     pub(crate) refuse: Refuse,
+    /// Marks packets.
+    pub(crate) mark: Mark,
     /// For long runs: no log and no checks.
     pub(crate) fast: bool,
 }
@@ -52,6 +56,7 @@ impl Pair {
             log: Vec::new(),
             path: Box::new(|_, _, _| None),
             refuse: Box::new(|_, _, _| false),
+            mark: Box::new(|_, _| {}),
             fast: false,
         }
     }
@@ -60,7 +65,7 @@ impl Pair {
     pub(crate) fn flush(&mut self) {
         for end in [CLIENT, SERVER] {
             let mut left = 100_000;
-            while let Some(segment) = self.ends[end].poll_transmit(self.now) {
+            while let Some(mut segment) = self.ends[end].poll_transmit(self.now) {
                 left -= 1;
                 assert!(left > 0, "an endpoint that never stops: {segment:?} {:?}", self.ends[end].info());
                 if (self.refuse)(self.now, end, &segment) {
@@ -71,12 +76,14 @@ impl Pair {
                 if !self.fast {
                     self.log.push((self.now, end, segment.clone()));
                 }
+                let bytes = segment.ip_bytes();
+                (self.mark)(end, &mut segment);
                 let fate = (self.path)(self.now, end, &segment).unwrap_or_else(|| vec![self.one_way]);
                 for delay in fate {
                     self.sent += 1;
                     self.arrivals.insert((self.now + delay, self.sent), (1 - end, segment.clone()));
                 }
-                self.ends[end].on_departed(self.now, segment.ip_bytes());
+                self.ends[end].on_departed(self.now, bytes);
             }
             // One call of `poll_transmit` until `None` must be enough.
             assert_eq!(self.ends[end].poll_transmit(self.now), None);

@@ -33,6 +33,9 @@ type Ask = fn(&mut Law, &Lost, &mut Window);
 impl Sender {
     /// Processes an ACK that is out of order, or arrives during a recovery.
     pub(crate) fn recover(&mut self, now: Time, ack: &mut Ack) {
+        if ack.echo_of_mark {
+            self.undo.keep_reduction();
+        }
         if self.snd_una >= self.recovery_point {
             self.leave(now, ack);
         }
@@ -68,6 +71,9 @@ impl Sender {
                 }
                 self.detect_losses(now, ack);
                 if !self.is_loss_evident() {
+                    if ack.echo_of_mark {
+                        self.enter_cwr(now);
+                    }
                     if self.state != CongestionState::Cwr {
                         self.open_or_disorder();
                     }
@@ -76,6 +82,9 @@ impl Sender {
             }
         }
         self.enter_recovery(now, ack.sacked, ack.acked);
+        if ack.echo_of_mark {
+            self.undo.keep_reduction();
+        }
     }
 
     /// All data in flight when the reduction began are acknowledged.
@@ -234,6 +243,7 @@ impl Sender {
         let event = self.lost_event(now);
         let before = self.window.cwnd_segments;
         self.tell(|law, window| ask(law, &event, window));
+        self.marked.cwr_due = true;
         if self.law.steers() {
             self.tolerated = true; // Nothing is reduced, so that a timeout within is told.
             self.prr = Prr::begin(self.board.len()); // A bound asks whether anything was sent in this recovery.
@@ -252,7 +262,7 @@ impl Sender {
         self.prr = Prr::begin(flight);
     }
 
-    /// The host's queue was full: Linux's tcp_enter_cwr().
+    /// The host's queue was full, or an ACK echoes a mark: Linux's tcp_enter_cwr().
     pub(crate) fn enter_cwr(&mut self, now: Time) {
         self.enter_cwr_by(now, Law::on_notified);
     }
@@ -298,6 +308,7 @@ impl Sender {
             let event = self.lost_event(now);
             self.tell(|law, window| law.on_timed_out(&event, window));
         }
+        self.marked.cwr_due = true;
         // RFC 8985 §6.3: segments sent too recently to be acknowledged are not lost yet.
         let recent = self.uses_rack().then(|| self.rack_deadline());
         self.board.mark_all_lost(|index, record| {

@@ -57,6 +57,11 @@ impl Undo {
         }
     }
 
+    /// The network has marked a packet: the reduction is right, whatever else was not.
+    pub(super) fn keep_reduction(&mut self) {
+        self.prior = None;
+    }
+
     fn all_were_duplicates(&self) -> bool {
         self.outstanding == Some(0)
     }
@@ -85,6 +90,7 @@ impl Sender {
                 self.window.cwnd_segments = self.window.cwnd_segments.max(cwnd);
                 self.window.ssthresh_segments = self.window.ssthresh_segments.max(ssthresh);
             }
+            self.marked.cwr_due = false;
             let event = Undone { now_us: now.as_nanos() / 1000 };
             self.tell(|law, window| law.on_undone(&event, window));
             self.undone += 1;

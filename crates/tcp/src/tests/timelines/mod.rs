@@ -2,6 +2,7 @@
 //! 1000 bytes and are numbered from 0 after the handshake, which takes the first 100 ms.
 
 mod connection;
+mod ecn;
 mod limits;
 mod rack_tlp;
 mod receiver;

@@ -1,0 +1,139 @@
+//! Marks of ECN, from the queue to the sender.
+
+use lasthop_capture::Capture;
+use lasthop_scenario::{Build, Override, RunResult, Scenario};
+use lasthop_sim::Options;
+use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// Two downloads through 20 Mb/s.
+const BOTTLENECK: &str = "
+duration_s = 12
+warmup_s = 2
+[access]
+kind = \"wired\"
+rate_mbps = 20
+queue = \"fq_codel\"
+queue_packets = 1000
+[path]
+rtt_ms = 30
+[[hosts]]
+count = 2
+era = \"modern\"
+[hosts.tcp]
+ecn = \"on\"
+[[hosts.flows]]
+direction = \"down\"
+";
+
+fn scenario(overrides: &[&str]) -> Scenario {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    Scenario::from_toml("ecn.toml", BOTTLENECK, &overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn options(stop: &AtomicBool) -> Options<'_> {
+    Options { build: Build::default(), series: false, stop, progress: &|_| {}, on_sample: None }
+}
+
+fn run(overrides: &[&str]) -> RunResult {
+    let (scenario, stop) = (scenario(overrides), AtomicBool::new(false));
+    let outcome = lasthop_sim::run(&scenario, &options(&stop)).unwrap_or_else(|error| panic!("{error}"));
+    outcome.expect("the run was not stopped").0
+}
+
+/// Segments sent again, and those that echoes of a mark delivered.
+fn told(result: &RunResult) -> (u64, u64) {
+    result.flows.iter().fold((0, 0), |(again, ce), flow| (again + flow.retransmits, ce + flow.delivered_ce))
+}
+
+/// PIE marks below a drop probability of 10 % only, and slow start goes beyond that.
+#[test]
+fn a_queue_that_manages_itself_marks_instead_of_dropping_and_nothing_is_sent_again() {
+    for queue in ["codel", "fq_codel", "pie", "fq_pie", "red", "cake"] {
+        let queue = format!("access.queue={queue}");
+        let [with, without] = ["on", "off"].map(|ecn| run(&[&queue, &format!("hosts.0.tcp.ecn={ecn}")]));
+        let ((again, echoed), (again_without, _)) = (told(&with), told(&without));
+        assert!(with.access.downlink_marks > 0 && with.access.downlink_drops == 0, "{queue}: {:?}", with.access);
+        assert!(again == 0 && echoed >= with.access.downlink_marks, "{queue}: {again}, {echoed}");
+        assert!(with.utilization > 0.93, "{queue}: {}", with.utilization);
+        assert!(without.access.downlink_marks == 0 && without.access.downlink_drops > 0, "{queue}");
+        assert!(again_without > 0 && told(&without).1 == 0, "{queue}");
+    }
+}
+
+#[test]
+fn a_fifo_never_marks_and_a_full_queue_drops_what_could_be_marked() {
+    for (queue, packets, marks) in [("fifo", 30, false), ("fq_codel", 12, true)] {
+        let result = run(&[&format!("access.queue={queue}"), &format!("access.queue_packets={packets}")]);
+        assert!(result.access.downlink_drops > 0, "{queue}");
+        assert_eq!(result.access.downlink_marks > 0, marks, "{queue}");
+    }
+}
+
+#[test]
+fn a_path_that_bleaches_lets_nobody_be_told_so_the_queue_drops() {
+    let result = run(&["path.bleach_ecn=true"]);
+    assert!(result.access.downlink_marks == 0 && result.access.downlink_drops > 0, "{:?}", result.access);
+    assert_eq!(told(&result).1, 0);
+}
+
+#[test]
+fn a_threshold_marks_below_codels_target() {
+    let [plain, threshold] = [vec![], vec!["access.ce_threshold_ms=1"]].map(|more| run(&more));
+    assert!(threshold.access.downlink_marks > 2 * plain.access.downlink_marks, "{:?}", threshold.access);
+    let queue = |result: &RunResult| result.access.downlink_queue_mean.expect("a queue");
+    assert!(queue(&threshold) < queue(&plain));
+}
+
+#[test]
+fn stations_of_wifi_are_told_as_well() {
+    let wifi = [
+        "access.kind=wifi",
+        "access.standard=802.11ac",
+        "access.rate_mbps=866.7",
+        "access.queue=mac80211",
+        "access.queue_packets=8192",
+    ];
+    let result = run(&[&wifi[..2], &wifi[3..], &["path.rtt_ms=60"]].concat());
+    assert!(result.access.downlink_marks > 0, "{:?}", result.access);
+    assert!(told(&result).1 > 0);
+}
+
+/// Keeps what is written to it.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no writer has panicked").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_capture_shows_fields_and_flags() {
+    let (kept, stop) = (Kept::default(), AtomicBool::new(false));
+    let scenario = scenario(&["duration_s=3"]);
+    let names = scenario.host_names();
+    let mut capture = Capture::new(Box::new(kept.clone()), 64, &names, false);
+    let done = lasthop_sim::run_captured(&scenario, &options(&stop), &mut |_| Ok(None), &mut capture);
+    let (result, _) = done.unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped");
+    capture.finish().expect("memory takes all");
+    let bytes = kept.0.lock().expect("no writer has panicked").clone();
+    // IPv4 headers of TCP: version and length, field, ..., time to live 64, protocol 6.
+    let headers = bytes.windows(40).filter(|at| at[0] == 0x45 && at[8] == 64 && at[9] == 6);
+    let mut seen = [0_u64; 4];
+    let mut flags = [0_u64; 4];
+    for header in headers {
+        seen[usize::from(header[1] & 3)] += 1;
+        flags[usize::from(header[33] >> 6)] += 1;
+    }
+    // Not-ECT ACKs, ECT(0) data, some with CE; ECE, CWR, and both in each SYN, shown once, for the servers are no hosts.
+    assert!(seen[0] > 0 && seen[1] == 0 && seen[2] > seen[3] && seen[3] >= result.access.downlink_marks, "{seen:?}");
+    assert!(flags[1] > 0 && flags[2] > 0 && flags[3] == 2, "{flags:?}");
+}
