@@ -20,8 +20,7 @@
 //!    its response fit in. Its first transmission is as long as fits, or one frame. It draws a timer at the end.
 //! 10. A station of 802.11b or 802.11g beside newer ones has DIFS, one frame in a transmission, and best effort alone.
 //! 11. A station may be held for a while: nothing is sent to it or by it, and nothing lost (`held`).
-//! 12. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
-//!     ACK. Receivers with an error then wait EIFS, all others the space.
+//! 12. A broadcast is sent to the access point like any unicast frame, and from there once (`broadcasts`).
 //!
 //! ```text
 //!   [silent] -- a timer ends --> [frames on the air] -- one, received --> [response] --+
@@ -41,6 +40,7 @@
 //! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18
 //! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
+mod broadcasts;
 mod categories;
 mod held;
 mod transmission;
@@ -411,16 +411,6 @@ impl<P: Clone> Medium<P> {
         };
     }
 
-    /// The same for a broadcast.
-    #[cold]
-    fn fill_with_broadcast(&mut self, now: Time, sender: usize) -> (Decision, Content) {
-        self.broadcasts += 1;
-        let size = self.senders[sender].queue.head(now).1.size;
-        let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
-        let decision = Decision { mode: self.broadcast_mode, rts: false, alone: true };
-        (decision, Content { frames: 1, mpdus: 1, bytes, to_all_bytes: bytes, retries: 0 })
-    }
-
     /// The contents of this link's next transmission, which has this much time with its response, and how to send it.
     /// `first`: one frame may take longer.
     fn fill(&mut self, now: Time, sender: usize, link: Link, time: Option<Span>, first: bool) -> (Decision, Content) {
@@ -603,30 +593,6 @@ impl<P: Clone> Medium<P> {
     }
 
     #[inline(never)]
-    fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
-        self.air.book(now, self.air_use());
-        let Transmission { sender, mode, content, .. } = self.on_air[0];
-        let eifs = self.times.mode(mode).unanswered.eifs;
-        let aired = self.on_air[0];
-        self.tell_aired(now, &aired, AirFate::Received);
-        let packet = self.senders[sender].queue.pop(now);
-        let mut waits = std::mem::take(&mut self.waits);
-        for to in self.receivers(&packet) {
-            let loss = self.noises[to.index()].frames(mode).of(content.bytes);
-            if happens(loss, &mut self.broadcast_streams[to.index()]) {
-                self.senders[sender].queue.desk_mut().lost(now, Cause::FrameError, &packet, Some(to));
-                waits.push((to.index(), now + eifs));
-            } else {
-                outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
-            }
-        }
-        self.finish_broadcast(now, sender, &packet, outcome);
-        self.resume(now, now + self.times.cell.space, &waits);
-        waits.clear();
-        self.waits = waits;
-    }
-
-    #[inline(never)]
     fn on_error(&mut self, now: Time, frame: &Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
         let mode = self.times.mode(frame.mode);
         self.reserved_until = now + frame.response(mode);
@@ -674,15 +640,6 @@ impl<P: Clone> Medium<P> {
         } else {
             self.fail_broadcast(now, frame, outcome);
         }
-    }
-
-    #[cold]
-    fn fail_broadcast(&mut self, now: Time, frame: &Transmission, outcome: &mut Outcome<'_, P>) {
-        let packet = self.senders[frame.sender].queue.pop(now);
-        let receivers = self.receivers(&packet);
-        let desk = self.senders[frame.sender].queue.desk_mut();
-        receivers.for_each(|to| desk.lost(now, Cause::Collision, &packet, Some(to)));
-        self.finish_broadcast(now, frame.sender, &packet, outcome);
     }
 
     /// Settles the frames of a transmission, answered or not, and its sender. Returns whether that gives up.
@@ -749,14 +706,6 @@ impl<P: Clone> Medium<P> {
         gives_up
     }
 
-    fn finish_broadcast(&mut self, now: Time, sender: usize, packet: &Packet<P>, outcome: &mut Outcome<'_, P>) {
-        if self.senders[sender].reports {
-            outcome.departed.push(packet.departure());
-        }
-        self.measure(now, self.senders[sender].node);
-        self.finish(sender);
-    }
-
     /// The sender's last exchange is over, with success or not, and it starts a new one.
     fn finish(&mut self, sender: usize) {
         self.senders[sender].failures = 0;
@@ -777,12 +726,6 @@ impl<P: Clone> Medium<P> {
         } else {
             self.contention.resume(ready, except);
         }
-    }
-
-    /// The receivers of a broadcast by the access point.
-    fn receivers(&self, packet: &Packet<P>) -> impl Iterator<Item = NodeId> + use<P> {
-        let from = packet.from;
-        (0..self.directions.len()).map(|station| NodeId(station as u16)).filter(move |&station| station != from)
     }
 
     /// The other end of a link.
