@@ -24,6 +24,7 @@ from lasthop.types import (
     Link,
     Point,
     Policies,
+    Slowdown,
     Varied,
     Videos,
 )
@@ -111,6 +112,11 @@ class _Document:
         """One row a queue and sample: packets that wait there."""
         return self._with_series().queues
 
+    @property
+    def completions(self) -> Table:
+        """One row a transfer: start and completion time in s, bytes, slowdown; `None` where it was not complete."""
+        return self._with_series().completions
+
     def _of_runs(self) -> Outcome:
         if not self._outcome.has_runs:
             raise ArgumentError("a study's folder has no runs: run it with lasthop.study(), or see .summary")
@@ -168,7 +174,9 @@ class Result(_Document):
     messages: Deliveries | None
     """The messages of interactive connections: `delivered`, `undelivered`, `took_ms`."""
     transfers: Deliveries | None
-    """The same of transfers."""
+    """The same of transfers, with `slowdown`."""
+    slowdowns: list[Slowdown]
+    """The slowdowns of transfers by size."""
     pings: Datagrams | None
     """The round trips of pings: `sent`, `received`, `lost`, `lost_share`, `round_trip_ms`, `jitter_ms`."""
     datagrams: Datagrams | None

@@ -39,6 +39,7 @@ __all__ = [
     "Policies",
     "Run",
     "Setting",
+    "Slowdown",
     "Spread",
     "StateShares",
     "Station",
@@ -75,6 +76,16 @@ class Deliveries(Record):
     delivered: int
     undelivered: int
     took_ms: Distribution | None
+    slowdown: Distribution | None
+
+
+class Slowdown(Record):
+    """Transfers of some sizes: how many times as long they took as their data need in the empty network."""
+
+    above_bytes: int
+    up_to_bytes: int | None
+    transfers: int
+    slowdown: Distribution
 
 
 class Datagrams(Record):
@@ -261,6 +272,7 @@ class Run(Record):
     rtt_per_ack_ms: Distribution | None
     messages: Deliveries | None
     transfers: Deliveries | None
+    slowdowns: list[Slowdown]
     pings: Datagrams | None
     datagrams: Datagrams | None
     videos: Videos | None

@@ -181,6 +181,11 @@ impl Outcome {
     }
 
     #[getter]
+    fn completions(&self) -> Table {
+        self.table(Which::Completions)
+    }
+
+    #[getter]
     fn has_runs(&self) -> bool {
         !matches!(*self.document, Document::Study { runs: None, .. })
     }

@@ -13,7 +13,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
 use lasthop_measure::spread;
-use lasthop_scenario::{FlowSeries, HostPolicyResult, QueueSeries, RunResult, StationResult};
+use lasthop_scenario::{FlowSeries, HostPolicyResult, QueueSeries, RunResult, StationResult, TransferSeries};
 use lasthop_study::{range_of, whole_result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -32,6 +32,7 @@ pub(crate) enum Which {
     Summary,
     Series,
     Queues,
+    Completions,
 }
 
 /// One column of a table that is made of JSON.
@@ -55,7 +56,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(document: Arc<Document>, which: Which) -> Self {
         let columns = match which {
-            Which::Series | Which::Queues => Vec::new(),
+            Which::Series | Which::Queues | Which::Completions => Vec::new(),
             Which::Flows => columns(&document, &FLOW_COLUMNS),
             Which::Hosts => columns(&document, &HOST_COLUMNS),
             Which::Runs => columns(&document, &RUN_COLUMNS),
@@ -67,6 +68,9 @@ impl Table {
         let schema = match which {
             Which::Series => flow_batch("", 0, &FlowSeries::default()).expect("columns of equal length").schema(),
             Which::Queues => queue_batch("", 0, &QueueSeries::default()).expect("columns of equal length").schema(),
+            Which::Completions => {
+                transfer_batch("", 0, &TransferSeries::default()).expect("columns of equal length").schema()
+            }
             _ => Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>())),
         };
         Self { document, which, columns, schema }
@@ -74,7 +78,11 @@ impl Table {
 
     /// Series are large: a batch for each run, made when it is asked for.
     fn batches(&self) -> usize {
-        if matches!(self.which, Which::Series | Which::Queues) { self.document.sampled().len() } else { 1 }
+        if matches!(self.which, Which::Series | Which::Queues | Which::Completions) {
+            self.document.sampled().len()
+        } else {
+            1
+        }
     }
 
     fn batch(&self, index: usize) -> Result<RecordBatch, ArrowError> {
@@ -88,6 +96,10 @@ impl Table {
             Which::Queues => {
                 let (case, seed, series) = sampled();
                 return queue_batch(case, seed, &series.queues);
+            }
+            Which::Completions => {
+                let (case, seed, series) = sampled();
+                return transfer_batch(case, seed, &series.transfers);
             }
             Which::Flows => runs().iter().flat_map(flow_rows).collect(),
             Which::Hosts => runs().iter().flat_map(host_rows).collect(),
@@ -150,6 +162,7 @@ impl Table {
             Which::Flows => runs.iter().map(|run| run.result.flows.len()).sum(),
             Which::Series => series().map(|series| series.flows.len()).sum(),
             Which::Queues => series().map(|series| series.queues.len()).sum(),
+            Which::Completions => series().map(|series| series.transfers.flow.len()).sum(),
             Which::Hosts | Which::Summary => self.all(py)?.iter().map(RecordBatch::num_rows).sum(),
         })
     }
@@ -201,6 +214,7 @@ impl Table {
             Which::Summary => "summary",
             Which::Series => "series",
             Which::Queues => "queues",
+            Which::Completions => "completions",
         }
     }
 
@@ -557,6 +571,21 @@ fn flow_batch(case: &str, seed: u64, flows: &FlowSeries) -> Result<RecordBatch, 
         ("reported_error_rate", Arc::new(Float64Array::from(flows.reported_error_rate.clone())), true),
         ("cwnd_max_segments", Arc::new(UInt32Array::from(flows.cwnd_max_segments.clone())), true),
         ("ignored_losses", Arc::new(UInt32Array::from(flows.ignored_losses.clone())), true),
+    ])
+}
+
+/// The columns of [`TransferSeries`].
+fn transfer_batch(case: &str, seed: u64, transfers: &TransferSeries) -> Result<RecordBatch, ArrowError> {
+    let n = transfers.flow.len();
+    RecordBatch::try_from_iter_with_nullable([
+        ("case", repeated(case, n), true),
+        ("seed", Arc::new(UInt64Array::from(vec![seed; n])) as ArrayRef, true),
+        ("flow", Arc::new(UInt32Array::from(transfers.flow.clone())), true),
+        ("host", Arc::new(UInt16Array::from(transfers.host.clone())), true),
+        ("start_s", Arc::new(Float64Array::from(transfers.start_s.clone())), true),
+        ("bytes", Arc::new(UInt64Array::from(transfers.bytes.clone())), true),
+        ("completion_s", Arc::new(Float64Array::from(transfers.completion_s.clone())), true),
+        ("slowdown", Arc::new(Float64Array::from(transfers.slowdown.clone())), true),
     ])
 }
 

@@ -144,3 +144,17 @@ def test_there_is_one_row_a_flow_a_host_and_a_run(blocks: list[tuple[int, int, s
     assert set(comparison.series["seed"]) <= set(seeds)
     block = [index for index, (n, of_host, _) in enumerate(blocks) for _ in range(n * of_host)]
     assert comparison.flows["block"] == block * len(seeds)
+
+
+def test_each_transfer_has_a_row(short: dict[str, Any]) -> None:
+    flows = [{"kind": "transfers", "transfer_kib": 50, "off_s": 0.1}, {"transfer_kib": 1_000_000}]
+    result = lasthop.simulate({**short, "hosts": [{"flows": flows}]})
+    rows = polars.DataFrame(result.completions)
+    assert rows["bytes"].unique().sort().to_list() == [51_200, 1_024_000_000]
+    complete = rows.filter(polars.col("flow") == 0).drop_nulls()
+    assert len(complete) >= result.transfers.delivered > 3
+    assert complete["slowdown"].min() > 1 and complete["start_s"].is_sorted()
+    # The bulk transfer is not complete.
+    assert rows.filter(polars.col("flow") == 1).select("completion_s", "slowdown").rows() == [(None, None)]
+    assert [item.above_bytes for item in result.slowdowns] == [10_000, 10_000_000]
+    assert result.slowdowns[0].transfers == result.transfers.delivered

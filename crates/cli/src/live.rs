@@ -18,9 +18,16 @@ pub(crate) fn live_run<'a>(
     live.run(label, begun(scenario, build(), hosts)?, has_end, scenario.sample).ok()
 }
 
-/// What a habitat calls with each sample.
-pub(crate) fn on_sample<'a>(run: Option<&'a LiveRun<'_>>) -> Option<Box<OnSample<'a>>> {
-    run.map(|run| {
-        Box::new(|at, flow, received, seen: Option<&_>| run.on_sample(at, flow, received, seen)) as Box<OnSample<'a>>
-    })
+/// What a habitat calls with each sample. Flows in an open loop, which have many connections, are not shown.
+pub(crate) fn on_sample<'a>(run: Option<&'a LiveRun<'_>>, scenario: &Scenario) -> Option<Box<OnSample<'a>>> {
+    let run = run?;
+    let hosts = scenario.expanded_hosts();
+    let connections: Vec<(usize, bool)> =
+        hosts.iter().flat_map(|host| &host.flows).map(|flow| (flow.id as usize, flow.arrival.is_none())).collect();
+    Some(Box::new(move |at, connection, received, seen: Option<&_>| {
+        let (flow, is_shown) = connections[connection];
+        if is_shown {
+            run.on_sample(at, flow, received, seen);
+        }
+    }))
 }

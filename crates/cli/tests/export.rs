@@ -29,7 +29,7 @@ fn a_run_is_exported_as_tables_for_flent_and_in_the_shape_of_iperf3() {
     let out = path("out");
     home(&out);
     done(&lasthop(&["export", &out, "--format", "csv", "--out", &path("tables")]));
-    for name in ["flows.csv", "series.csv", "queues.csv", "datagrams.csv"] {
+    for name in ["flows.csv", "series.csv", "queues.csv", "datagrams.csv", "transfers.csv"] {
         let text = fs::read_to_string(Path::new(&path("tables")).join(name)).expect("a table");
         assert!(text.lines().count() > 5, "{name}: {text}");
     }

@@ -467,15 +467,14 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Co
 
 fn flow_plans(seed: u64, specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
     let streams = Streams::new(seed);
-    let flows =
-        specs.iter().flat_map(|host| host.flows.iter().enumerate().map(move |(number, flow)| (host, number, flow)));
-    let plan = |((host, number, flow), &server): ((&HostSpec, usize, &FlowSpec), &u16)| FlowPlan {
+    let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
+    let plan = |((host, flow), &server): ((&HostSpec, &FlowSpec), &u16)| FlowPlan {
         spec: flow.clone(),
         application: Application::new(
             flow.kind.clone(),
             flow.start,
             flow.stop,
-            streams.stream(&format!("traffic/host-{}/flow-{number}", host.number)),
+            streams.stream(&format!("traffic/host-{}/flow-{}", host.number, flow.number)),
         ),
         server,
         ends: [usize::from(host.index), specs.len() + usize::from(server)],

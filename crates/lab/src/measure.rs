@@ -60,7 +60,8 @@ impl Measured<'_> {
             measurement.on_queue(sample.at, sample.place, sample.packets);
         }
         for (flow, report) in self.traffic.flows.iter().enumerate() {
-            measurement.on_deliveries(flow, report.deliveries.clone());
+            report.delivered.iter().for_each(|(at, message)| measurement.on_delivered(*at, flow, *message));
+            report.undelivered.iter().for_each(|message| measurement.on_undelivered(flow, *message));
             report.sent.iter().for_each(|(at, number)| measurement.on_sent(*at, flow, *number));
             report.video.into_iter().for_each(|video| measurement.on_video(flow, video));
         }

@@ -29,9 +29,9 @@ use crate::small_queues::Station;
 use datagrams::{DATAGRAM_HEADERS, datagram_sockets};
 use lasthop_connection::TcpState;
 use lasthop_kernel::tcp_state;
-use lasthop_measure::DeliveryMeter;
+use lasthop_network::schedule::Schedule as Due;
 use lasthop_scenario::{Direction, Kind as _, SERVER_PORT};
-use lasthop_traffic::Action;
+use lasthop_traffic::{Action, Message};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -58,10 +58,10 @@ pub(crate) struct Traffic<'a> {
     /// In the order of the servers that have flows.
     listeners: Vec<TcpListener>,
     flows: Vec<Flow>,
+    /// When each application has something to do next.
+    due: Due,
     epoll: Epoll,
     hosts: &'a Hosts,
-    /// The end of the warm-up.
-    warm: Time,
     came: Vec<Came>,
     /// The data to send. Also the buffer for received data, which the kernel is told to discard.
     zeroes: Vec<u8>,
@@ -82,6 +82,8 @@ struct Flow {
     closed: bool,
     /// Whether the receiver has reached the end of the stream.
     ended: bool,
+    /// Whether it is over and has been sampled since.
+    told: bool,
     /// What the receiver has read of this connection, and what the sender has read of requests.
     read: u64,
     asked: u64,
@@ -92,7 +94,7 @@ struct Flow {
     last_state: Option<TcpState>,
     failed: Option<String>,
     broken: bool,
-    deliveries: DeliveryMeter,
+    delivered: Vec<(Time, Message)>,
     sent: Vec<(Time, u64)>,
 }
 
@@ -153,6 +155,7 @@ impl<'a> Traffic<'a> {
                 closing: false,
                 closed: false,
                 ended: false,
+                told: false,
                 read: 0,
                 asked: 0,
                 received: Bytes::ZERO,
@@ -161,20 +164,13 @@ impl<'a> Traffic<'a> {
                 last_state: None,
                 failed: None,
                 broken: false,
-                deliveries: DeliveryMeter::default(),
+                delivered: Vec::new(),
                 sent: Vec::new(),
             });
         }
-        Ok(Self {
-            plans,
-            listeners,
-            flows,
-            epoll,
-            hosts,
-            warm: Time::ZERO,
-            came: Vec::new(),
-            zeroes: vec![0; READ_BYTES],
-        })
+        let mut due = Due::new(plans.len());
+        plans.iter().enumerate().for_each(|(number, plan)| due.set(number, plan.application.next_at()));
+        Ok(Self { plans, listeners, flows, due, epoll, hosts, came: Vec::new(), zeroes: vec![0; READ_BYTES] })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
@@ -190,8 +186,8 @@ impl<'a> Traffic<'a> {
         stop: &AtomicBool,
     ) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
-        self.warm = Time::ZERO + schedule.warmup;
-        let mut warm = Some(self.warm);
+        let warm_at = Time::ZERO + schedule.warmup;
+        let mut warm = Some(warm_at);
         let mut next_sample = Time::ZERO;
         let looks = self.plans.iter().any(|plan| plan.over_aggregates) || stations.iter().any(Station::queues_in_model);
         let mut next_look = looks.then_some(Time::ZERO);
@@ -222,8 +218,8 @@ impl<'a> Traffic<'a> {
                 let read = self.read_senders();
                 tell_small_queues(read.into_iter().map(|(flow, tcp)| (&self.plans[flow], tcp)), stations, now);
             }
-            let next = self.plans.iter().map(|plan| plan.application.next_at());
-            let next = next.chain([next_sample]).chain(warm).chain(next_look).min().unwrap_or(end);
+            let next = [self.due.first_at(), next_sample].into_iter();
+            let next = next.chain(warm).chain(next_look).min().unwrap_or(end);
             let sleep = clock.until(next).min(Span::from_millis(20));
             let woken = wait(&self.epoll, &mut events, sleep).doing("cannot wait for the sockets of the traffic")?;
             for event in &events[..woken] {
@@ -232,17 +228,15 @@ impl<'a> Traffic<'a> {
         }
         self.read_lumps(clock)?;
         self.read_senders();
-        let warm = self.warm;
         let until = end.min(clock.now());
         let flows = self.flows.into_iter().zip(&self.plans).map(|(flow, plan)| {
             let report = flow.counted().since(flow.in_warmup, flow.failed.clone());
-            let mut deliveries = flow.deliveries;
-            plan.application.undelivered().for_each(|since| deliveries.on_undelivered(since));
-            let video = plan.application.video(warm, until);
+            let video = plan.application.video(warm_at, until);
             FlowReport {
                 broken: flow.broken,
-                unconnected: !flow.connected,
-                deliveries,
+                unconnected: flow.started && !flow.connected,
+                delivered: flow.delivered,
+                undelivered: plan.application.undelivered().collect(),
                 sent: flow.sent,
                 video,
                 ..report
@@ -268,14 +262,19 @@ impl<'a> Traffic<'a> {
 
     /// Lets all applications do what is due; returns how late the latest was.
     fn act_all(&mut self, clock: Clock) -> Result<Span> {
-        let mut late = Span::ZERO;
-        for number in 0..self.plans.len() {
-            let (now, due) = (clock.now(), self.plans[number].application.next_at());
-            if due <= now {
-                late = late.max(now - due);
-                self.act(number, clock)?;
+        let (mut late, mut acted) = (Span::ZERO, Vec::new());
+        loop {
+            let (now, due, number) = (clock.now(), self.due.first_at(), self.due.first());
+            if due > now {
+                break;
             }
+            late = late.max(now - due);
+            self.act(number, clock)?;
+            // Its turn comes again when all others have had theirs.
+            self.due.set(number, Time::MAX);
+            acted.push(number);
         }
+        acted.into_iter().for_each(|number| self.due.set(number, self.plans[number].application.next_at()));
         Ok(late)
     }
 
@@ -294,6 +293,7 @@ impl<'a> Traffic<'a> {
                 self.carry_out(number, action, clock)?;
             }
         }
+        self.due.set(number, self.plans[number].application.next_at());
         Ok(())
     }
 
@@ -402,6 +402,7 @@ impl<'a> Traffic<'a> {
         }
         if let Err(error) = outcome {
             flow.fail(plan, &self.epoll, now, error);
+            self.due.set(number, plan.application.next_at());
         }
     }
 
@@ -436,11 +437,9 @@ impl<'a> Traffic<'a> {
                 }
                 flow.received += received;
                 flow.read += received.get();
-                let mut delays = Vec::new();
-                plan.application.on_read(now, flow.read, &mut delays);
-                if now >= self.warm {
-                    delays.into_iter().for_each(|took| flow.deliveries.on_delivered(took));
-                }
+                let mut complete = Vec::new();
+                plan.application.on_read(now, flow.read, &mut complete);
+                flow.delivered.extend(complete.into_iter().map(|message| (now, message)));
                 if ended {
                     let _ = self.epoll.delete(socket);
                     if !flow.closed {
@@ -473,9 +472,11 @@ impl<'a> Traffic<'a> {
 
     fn sample(&mut self, at: Time, samples: &mut Samples<'_>) {
         let mut states = self.read_senders().into_iter().peekable();
-        for (number, flow) in self.flows.iter().enumerate() {
+        for (number, flow) in self.flows.iter_mut().enumerate() {
             let tcp = states.next_if(|(of, _)| *of == number).map(|(_, tcp)| tcp);
-            if flow.started {
+            // A transfer of an open loop is sampled until it is over, and once then.
+            if flow.started && !flow.told {
+                flow.told = flow.ended && self.plans[number].spec.arrival.is_some();
                 samples.push(FlowSample { at, flow: number, tcp, received: flow.received });
             }
         }

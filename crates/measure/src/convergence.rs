@@ -55,11 +55,15 @@ struct Host {
 }
 
 impl ShareMeter {
-    /// Takes a sample of a connection, in order of time. `received`: what its receiving application got since the run
-    /// began; `busy`: whether the connection is greedy and has data unsent or unacknowledged.
+    /// Takes a sample of a flow, in order of time; of several at one moment the last counts. `received`: what its receiving
+    /// applications got since the run began; `busy`: whether it is greedy and has data unsent or unacknowledged.
     pub fn on_sample(&mut self, at: Time, flow: u32, host: u16, received: Bytes, busy: bool) {
         let flow = self.flows.entry(flow).or_insert_with(|| Flow { host, samples: Vec::new() });
-        flow.samples.push(Sample { at, received, busy });
+        let sample = Sample { at, received, busy };
+        match flow.samples.last_mut().filter(|last| last.at == at) {
+            Some(last) => *last = sample,
+            None => flow.samples.push(sample),
+        }
     }
 
     /// What followed each change after the warm-up, in a run that lasts until `end`. `network`: when the network

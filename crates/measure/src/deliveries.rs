@@ -50,7 +50,8 @@ pub fn delivered<'a>(meters: impl IntoIterator<Item = &'a DeliveryMeter>, end: T
         delivered += meter.took_ms.len() as u64;
         samples.extend(meter.took_ms.iter().copied().chain(meter.ages_ms(end)));
     }
-    DeliveryResult { delivered, undelivered: samples.len() as u64 - delivered, took_ms: distribution(&samples) }
+    let undelivered = samples.len() as u64 - delivered;
+    DeliveryResult { delivered, undelivered, took_ms: distribution(&samples), slowdown: None }
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use lasthop_units::{Bytes, Span};
 /// The figures of one connection that follow from its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowMeter {
-    acked: Bytes,
     rtts_ms: Vec<f64>,
     windows: (f64, u32),
     /// Samples in each state.
@@ -16,14 +15,14 @@ pub struct FlowMeter {
 }
 
 impl FlowMeter {
-    /// Takes a sample, in order of time. `counts`: whether the warm-up is over.
+    /// Takes a sample, in order of time. `counts`: whether the warm-up is over; `acked_before`: what the same connection's sample
+    /// before had acknowledged.
     ///
-    /// The RTT counts only if data was acknowledged since the sample before. A stalled connection measures no RTT, and
-    /// its last one would stand for the whole stall.
-    pub fn on_sample(&mut self, counts: bool, tcp: &TcpState) {
+    /// The RTT counts only if data was acknowledged since then. A stalled connection measures no RTT, and its last one would stand for the
+    /// whole stall.
+    pub fn on_sample(&mut self, counts: bool, tcp: &TcpState, acked_before: Bytes) {
         // Unequal, not greater: a connection that replaces another one starts at 0 again.
-        let fresh = tcp.acked != self.acked;
-        self.acked = tcp.acked;
+        let fresh = tcp.acked != acked_before;
         if counts {
             self.rtts_ms.extend(tcp.srtt.filter(|_| fresh).map(Span::as_millis_f64));
             self.windows.0 += f64::from(tcp.cwnd_segments);
@@ -71,10 +70,11 @@ mod tests {
             let (acked, srtt) = (Bytes::new(acked), Some(Span::from_millis(srtt_ms)));
             TcpState { acked, srtt, cwnd_segments, state, ..TcpState::default() }
         };
-        meter.on_sample(false, &tcp(100, 5, 10, CongestionState::Loss));
-        meter.on_sample(true, &tcp(100, 5, 20, CongestionState::Recovery));
-        meter.on_sample(true, &tcp(200, 7, 40, CongestionState::Recovery));
-        meter.on_sample(true, &tcp(200, 7, 60, CongestionState::Open));
+        let [none, some, more] = [0, 100, 200].map(Bytes::new);
+        meter.on_sample(false, &tcp(100, 5, 10, CongestionState::Loss), none);
+        meter.on_sample(true, &tcp(100, 5, 20, CongestionState::Recovery), some);
+        meter.on_sample(true, &tcp(200, 7, 40, CongestionState::Recovery), some);
+        meter.on_sample(true, &tcp(200, 7, 60, CongestionState::Open), more);
         assert_eq!(meter.rtts_ms(), [7.0]);
         assert_eq!(meter.cwnd_mean(), Some(40.0)); // (20 + 40 + 60) / 3
         assert_eq!(FlowMeter::default().cwnd_mean(), None);

@@ -2,7 +2,7 @@
 //!
 //! - [`Measurement`] takes samples of connections and queues, limits of senders, and outcomes of messages. It makes a
 //!   [`RunResult`](lasthop_scenario::RunResult) and its series of them.
-//! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`DatagramMeter`], [`RoundTrips`],
+//! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`DatagramMeter`], [`RoundTrips`], transfers with their slowdowns,
 //!   [`ShareMeter`] (how soon shares are equal again), [`Bounds`].
 //! - The arithmetic: [`jain_index`], [`starved_flows`], [`mean`], [`quantile`], [`distribution`]; over seeds [`spread`], [`deviation`], [`interval`].
 //! - [`access`], [`links`], [`policies`]: the counters of the network and the agents. [`comparison()`]: runs beside each
@@ -25,6 +25,7 @@ mod flow_meter;
 mod measurement;
 mod quantiles;
 mod round_trips;
+mod transfers;
 
 pub use bounds::{Bounds, Interval};
 pub use comparison::{case, comparison, summary};

@@ -14,14 +14,16 @@ use crate::fairness::{jain_index, starved_flows};
 use crate::flow_meter::FlowMeter;
 use crate::quantiles::{distribution, mean};
 use crate::round_trips::RoundTrips;
+use crate::transfers::{Transfer, Transfers};
 use lasthop_connection::TcpState;
 use lasthop_laws::Applied;
 use lasthop_network::{Network, QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
-    AccessResult, AgentMode, Build, Clock, DatagramResult, DatagramSample, FlowResult, FlowSample, FlowSpec,
-    HostPolicyResult, HostSpec, HostsKind, InvalidKind, Kind as _, LastLinkResult, Lateness, Pieces, QueueSample,
-    RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, Transport, UsedKernel, VideoResult, place_name,
+    AccessResult, AgentMode, Build, Clock, DatagramResult, DatagramSample, DeliveryResult, FlowResult, FlowSample,
+    FlowSpec, HostPolicyResult, HostSpec, HostsKind, InvalidKind, Kind as _, LastLinkResult, Lateness, Message, Pieces,
+    QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, TransferSeries, Transport, UsedKernel,
+    VideoResult, place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -39,6 +41,10 @@ pub struct Measurement<'a> {
     warm_at: Time,
     end: Time,
     flows: Vec<Flow<'a>>,
+    /// Each connection of the hosts, in their order.
+    connections: Vec<Connection>,
+    /// Of all flows with transfers.
+    transfers: Vec<Transfer>,
     shares: ShareMeter,
     series: Option<Series>,
 }
@@ -47,13 +53,25 @@ pub struct Measurement<'a> {
 struct Flow<'a> {
     spec: &'a FlowSpec,
     meter: FlowMeter,
-    bounds: Bounds,
     round_trips: RoundTrips,
     deliveries: DeliveryMeter,
     datagrams: DatagramMeter,
     video: Option<VideoResult>,
-    /// When the series had its last row, or the flow its start, and what the receiving application had got by then.
+    /// What its receiving applications have got by the last sample.
+    received: Bytes,
+    /// When the series had its last row, or the flow its start, and what the receiving applications had got by then.
     before: (Time, Bytes),
+}
+
+/// A connection of a flow.
+#[derive(Debug)]
+struct Connection {
+    /// The place of its flow.
+    flow: usize,
+    bounds: Bounds,
+    /// What its last sample had.
+    acked: Bytes,
+    received: Bytes,
 }
 
 /// What the sender of a connection reports of its TCP, or its QUIC.
@@ -78,6 +96,27 @@ pub struct Counted {
     pub delivered_ce: u64,
     /// What the sender's law made of the client's reports; `None` without reports.
     pub last_link: Option<LastLinkResult>,
+}
+
+impl Counted {
+    /// Those of several connections.
+    fn of_all(each: &[Self]) -> Self {
+        let Some((first, others)) = each.split_first() else { return Self::default() };
+        others.iter().fold(*first, |sum, one| Self {
+            received: sum.received + one.received,
+            retransmits: sum.retransmits + one.retransmits,
+            timeouts: sum.timeouts.zip(one.timeouts).map(|(sum, one)| sum + one).or(sum.timeouts).or(one.timeouts),
+            delivered_ce: sum.delivered_ce + one.delivered_ce,
+            last_link: match (sum.last_link, one.last_link) {
+                (Some(sum), Some(one)) => Some(LastLinkResult {
+                    ignored_losses: sum.ignored_losses + one.ignored_losses,
+                    heeded_losses: sum.heeded_losses + one.heeded_losses,
+                    initial_segments: one.initial_segments,
+                }),
+                (sum, one) => one.or(sum),
+            },
+        })
+    }
 }
 
 /// Called with each sample of a run while it goes on: the arguments of [`Measurement::on_sample`].
@@ -142,66 +181,84 @@ pub struct RealTime {
 impl<'a> Measurement<'a> {
     /// A run of this scenario, whose [`Scenario::expanded_hosts`] are `hosts`. `series`: whether series are kept.
     pub fn new(scenario: &'a Scenario, hosts: &'a [HostSpec], series: bool) -> Self {
-        let flow = |spec: &'a FlowSpec| Flow {
-            spec,
-            meter: FlowMeter::default(),
-            bounds: Bounds::default(),
-            round_trips: RoundTrips::default(),
-            deliveries: DeliveryMeter::default(),
-            datagrams: DatagramMeter::default(),
-            video: None,
-            before: (spec.start, Bytes::ZERO),
-        };
+        let (mut flows, mut connections): (Vec<Flow<'_>>, Vec<Connection>) = (Vec::new(), Vec::new());
+        for spec in hosts.iter().flat_map(|host| &host.flows) {
+            if flows.last().is_none_or(|flow| flow.spec.id != spec.id) {
+                flows.push(Flow {
+                    spec,
+                    meter: FlowMeter::default(),
+                    round_trips: RoundTrips::default(),
+                    deliveries: DeliveryMeter::default(),
+                    datagrams: DatagramMeter::default(),
+                    video: None,
+                    received: Bytes::ZERO,
+                    before: (spec.start, Bytes::ZERO),
+                });
+            }
+            let (flow, bounds) = (flows.len() - 1, Bounds::default());
+            connections.push(Connection { flow, bounds, acked: Bytes::ZERO, received: Bytes::ZERO });
+        }
         Self {
             scenario,
             hosts,
             warm_at: Time::ZERO + scenario.warmup,
             end: Time::ZERO + scenario.duration,
-            flows: hosts.iter().flat_map(|host| &host.flows).map(flow).collect(),
+            flows,
+            connections,
+            transfers: Vec::new(),
             shares: ShareMeter::default(),
             series: series.then(Series::default),
         }
     }
 
     /// The limits of a connection's data: of its sender, or of its receiver.
-    pub fn bounds(&mut self, flow: usize) -> &mut Bounds {
-        &mut self.flows[flow].bounds
+    pub fn bounds(&mut self, connection: usize) -> &mut Bounds {
+        &mut self.connections[connection].bounds
+    }
+
+    fn flow_of(&mut self, connection: usize) -> &mut Flow<'a> {
+        &mut self.flows[self.connections[connection].flow]
     }
 
     /// An ACK gave the sender of a connection this sample of its round trip.
-    pub fn on_round_trip(&mut self, now: Time, flow: usize, rtt: Span) {
+    pub fn on_round_trip(&mut self, now: Time, connection: usize, rtt: Span) {
         if now >= self.warm_at {
-            self.flows[flow].round_trips.on_sample(rtt);
+            self.flow_of(connection).round_trips.on_sample(rtt);
         }
     }
 
-    /// A message or transfer was read to its end, `took` after it was written.
-    pub fn on_delivered(&mut self, now: Time, flow: usize, took: Span) {
+    /// A message or transfer of this connection was read to its end.
+    pub fn on_delivered(&mut self, now: Time, connection: usize, message: Message) {
         if now >= self.warm_at {
-            self.flows[flow].deliveries.on_delivered(took);
+            self.flow_of(connection).deliveries.on_delivered(now.saturating_since(message.since));
         }
+        self.on_transfer(connection, message, Some(now));
     }
 
-    /// A message or transfer written at `since` was not read to its end before the run ended.
-    pub fn on_undelivered(&mut self, flow: usize, since: Time) {
-        self.flows[flow].deliveries.on_undelivered(since);
+    /// A message or transfer was not read to its end before the run ended.
+    pub fn on_undelivered(&mut self, connection: usize, message: Message) {
+        self.flow_of(connection).deliveries.on_undelivered(message.since);
+        self.on_transfer(connection, message, None);
     }
 
-    /// The outcomes of all messages or transfers of a connection.
-    pub fn on_deliveries(&mut self, flow: usize, deliveries: DeliveryMeter) {
-        self.flows[flow].deliveries = deliveries;
+    fn on_transfer(&mut self, connection: usize, message: Message, read: Option<Time>) {
+        if self.flow_of(connection).spec.kind.is_transfer() {
+            let flow = self.connections[connection].flow;
+            self.transfers.push(Transfer { flow, message, read });
+        }
     }
 
     /// A datagram of this number was sent.
-    pub fn on_sent(&mut self, now: Time, flow: usize, number: u64) {
+    pub fn on_sent(&mut self, now: Time, connection: usize, number: u64) {
         if now >= self.warm_at {
-            self.flows[flow].datagrams.on_sent(now, number);
+            self.flow_of(connection).datagrams.on_sent(now, number);
         }
     }
 
     /// The datagram of this number, sent at `since`, has come; of a ping, the answer to it.
-    pub fn on_received(&mut self, now: Time, flow: usize, number: u64, since: Time) {
-        let (flow, took) = (&mut self.flows[flow], now.saturating_since(since));
+    pub fn on_received(&mut self, now: Time, connection: usize, number: u64, since: Time) {
+        let flow = &mut self.flows[self.connections[connection].flow];
+        let took = now.saturating_since(since);
         if since >= self.warm_at {
             flow.datagrams.on_received(number, took);
         }
@@ -217,23 +274,32 @@ impl<'a> Measurement<'a> {
     }
 
     /// The outcome of a video.
-    pub fn on_video(&mut self, flow: usize, video: VideoResult) {
-        self.flows[flow].video = Some(video);
+    pub fn on_video(&mut self, connection: usize, video: VideoResult) {
+        self.flow_of(connection).video = Some(video);
     }
 
     /// A sample of a connection, in order of time. `received`: what its receiving application got since the run began;
     /// `seen`: what its sender reports, `None` while the connection is not open.
-    pub fn on_sample(&mut self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
-        let flow = &mut self.flows[flow];
+    pub fn on_sample(&mut self, at: Time, connection: usize, received: Bytes, seen: Option<&Seen>) {
+        let connection = &mut self.connections[connection];
+        let flow = &mut self.flows[connection.flow];
         let waits = seen.is_some_and(|seen| seen.tcp.has_data());
         let busy = flow.spec.kind.is_greedy() && waits;
-        self.shares.on_sample(at, flow.spec.id, flow.spec.host, received, busy);
+        flow.received = flow.received + received - connection.received;
+        connection.received = received;
+        self.shares.on_sample(at, flow.spec.id, flow.spec.host, flow.received, busy);
         let Some(Seen { tcp, last_link: link }) = seen else { return };
-        flow.meter.on_sample(at >= self.warm_at, tcp);
+        flow.meter.on_sample(at >= self.warm_at, tcp, connection.acked);
+        connection.acked = tcp.acked;
         let Some(series) = &mut self.series else { return };
-        // What came since without a row, as the end of a transfer, is in this one.
-        let (before_at, before) = std::mem::replace(&mut flow.before, (at, received));
-        let bound = flow.bounds.at(at);
+        // What came since without a row, as the end of a transfer, is in this one; what comes of a flow's other connections at
+        // this moment, in its next.
+        let elapsed = at.saturating_since(flow.before.0);
+        let goodput = Rate::over(flow.received - flow.before.1, elapsed);
+        if !elapsed.is_zero() {
+            flow.before = (at, flow.received);
+        }
+        let bound = connection.bounds.at(at);
         series.flows.push(FlowSample {
             t_s: at.as_secs_f64(),
             flow: flow.spec.id,
@@ -246,7 +312,7 @@ impl<'a> Measurement<'a> {
             in_flight_segments: tcp.in_flight_segments,
             unsent_bytes: tcp.unsent.get(),
             retransmits: tcp.retransmits,
-            goodput_mbps: Rate::over(received - before, at.saturating_since(before_at)).as_mbps(),
+            goodput_mbps: goodput.as_mbps(),
             pacing_mbps: tcp.pacing_rate.map(Rate::as_mbps),
             // The values that mean "no limit" in `bound.h` are no values here.
             bound_min: Some(bound.min_segments).filter(|segments| *segments > 1),
@@ -271,8 +337,17 @@ impl<'a> Measurement<'a> {
     ///
     /// # Panics
     /// If the number of connections differs from that of the hosts' flows.
-    pub fn into_outcome(self, finished: Finished<'_>) -> (RunResult, Series) {
-        assert_eq!(self.flows.len(), finished.flows.len(), "each connection of the scenario was measured");
+    pub fn into_outcome(mut self, finished: Finished<'_>) -> (RunResult, Series) {
+        assert_eq!(self.connections.len(), finished.flows.len(), "each connection of the scenario was measured");
+        let transfers = {
+            let specs: Vec<&FlowSpec> = self.flows.iter().map(|flow| flow.spec).collect();
+            Transfers::new(
+                self.scenario,
+                (self.hosts, &specs),
+                std::mem::take(&mut self.transfers),
+                (self.warm_at, self.end),
+            )
+        };
         let pooled = |of_kind: fn(&TrafficKind) -> bool| {
             let of_kind = self.flows.iter().filter(|flow| of_kind(&flow.spec.kind));
             let meters: Vec<&DeliveryMeter> = of_kind.map(|flow| &flow.deliveries).collect();
@@ -293,14 +368,16 @@ impl<'a> Measurement<'a> {
             rtt_ms: None,
             rtt_per_ack_ms: RoundTrips::of_all(self.flows.iter().map(|flow| &flow.round_trips)).distribution(),
             messages: pooled(|kind| kind.name().pieces() == Pieces::Messages),
-            transfers: pooled(TrafficKind::is_transfer),
+            transfers: pooled(TrafficKind::is_transfer)
+                .map(|pooled| DeliveryResult { slowdown: transfers.slowdown(), ..pooled }),
+            slowdowns: transfers.by_size(),
             pings: self.datagrams(Pieces::Pings),
             datagrams: self.datagrams(Pieces::Datagrams),
             videos: videos(self.flows.iter().filter_map(|flow| flow.video)),
             utilization: finished.statistics.utilization,
             access: AccessResult { uplink_drops: access.uplink_drops + finished.device_drops, ..access },
             links: links(self.scenario, finished.statistics),
-            flows: self.flows.iter().zip(&finished.flows).map(|(flow, counted)| self.flow(flow, counted)).collect(),
+            flows: (0..self.flows.len()).map(|flow| self.flow(flow, &finished.flows)).collect(),
             convergence: self.shares.convergence(self.warm_at, self.end, &self.scenario.network_changes()),
             build: finished.build,
             policies: policies(finished.policies),
@@ -326,7 +403,8 @@ impl<'a> Measurement<'a> {
         }
         let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();
         summarise(&mut result, &rtts);
-        (result, self.series.unwrap_or_default())
+        let series = self.series.map(|series| Series { transfers: TransferSeries::of(transfers.rows), ..series });
+        (result, series.unwrap_or_default())
     }
 
     /// The datagrams of all flows in these pieces; `None` without any.
@@ -336,8 +414,12 @@ impl<'a> Measurement<'a> {
         (!in_pieces.is_empty()).then(|| datagrams(meters, self.end, pieces == Pieces::Pings))
     }
 
-    fn flow(&self, flow: &Flow<'_>, counted: &Counted) -> FlowResult {
+    fn flow(&self, number: usize, counted: &[Counted]) -> FlowResult {
+        let flow = &self.flows[number];
         let (warm_at, end, spec) = (self.warm_at, self.end, flow.spec);
+        let first = self.connections.partition_point(|connection| connection.flow < number);
+        let connections = self.connections[first..].iter().take_while(|connection| connection.flow == number);
+        let counted = Counted::of_all(&counted[first..first + connections.clone().count()]);
         let kind = &self.hosts[usize::from(spec.host)].kind;
         let policy = if kind.agent == AgentMode::Off { PolicyName::None } else { kind.policy.policy };
         let deliveries = delivered([&flow.deliveries], end);
@@ -360,7 +442,7 @@ impl<'a> Measurement<'a> {
             retransmits: counted.retransmits,
             timeouts: counted.timeouts,
             delivered_ce: counted.delivered_ce,
-            controlled_share: flow.bounds.controlled_share(warm_at, end),
+            controlled_share: connections.map(|one| one.bounds.controlled_share(warm_at, end)).sum::<f64>().min(1.0),
             started_s: spec.start.as_secs_f64(),
             last_link: counted.last_link,
             messages: deliveries.delivered,

@@ -3,8 +3,8 @@
 #[path = "../../scenario/tests/sample/mod.rs"]
 mod sample;
 
-use lasthop_measure::{Counted, DeliveryMeter, Finished, Measurement, RealTime, Seen};
-use lasthop_scenario::{Build, HostsKind, InvalidKind, Lateness, RunResult, Scenario};
+use lasthop_measure::{Counted, Finished, Measurement, RealTime, Seen};
+use lasthop_scenario::{Build, HostsKind, InvalidKind, Lateness, Message, RunResult, Scenario};
 use lasthop_units::{Bytes, Span, Time};
 use sample::statistics;
 use std::time::Duration;
@@ -12,15 +12,28 @@ use std::time::Duration;
 /// What a second of 1 Mb/s carries.
 const MEGABIT: u64 = 125_000;
 
+/// How long the messages of a flow took, and when those were written that were not read.
+#[derive(Clone, Default)]
+struct Messages {
+    took: Vec<Span>,
+    undelivered_since_s: Vec<u64>,
+}
+
 /// A run of 20 s with 10 s of warm-up whose one host has these flows, each with what it got in Mb/s and its deliveries.
-fn run(flows: &[(&str, f64, DeliveryMeter)], real_time: Option<RealTime>) -> RunResult {
+fn run(flows: &[(&str, f64, Messages)], real_time: Option<RealTime>) -> RunResult {
     let blocks: String = flows.iter().map(|(keys, ..)| format!("[[hosts.flows]]\n{keys}\n")).collect();
     let text = format!("duration_s = 20\nwarmup_s = 10\n[[hosts]]\n{blocks}");
     let scenario = Scenario::from_toml("test.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let hosts = scenario.expanded_hosts();
     let mut measurement = Measurement::new(&scenario, &hosts, false);
     for (number, (.., deliveries)) in flows.iter().enumerate() {
-        measurement.on_deliveries(number, deliveries.clone());
+        let message = |since| Message { since, size: Bytes::new(1), request: Bytes::ZERO };
+        // Those are read a second before the end.
+        let read = Time::ZERO + Span::from_secs(19);
+        let took = |took: &Span| message(Time::ZERO + (Span::from_secs(19) - *took));
+        deliveries.took.iter().for_each(|one| measurement.on_delivered(read, number, took(one)));
+        let since = |at: &u64| message(Time::ZERO + Span::from_secs(*at));
+        deliveries.undelivered_since_s.iter().for_each(|at| measurement.on_undelivered(number, since(at)));
     }
     let counted = flows.iter().map(|(_, mbps, _)| Counted {
         received: Bytes::new((mbps * 10.0 * MEGABIT as f64) as u64),
@@ -49,14 +62,12 @@ fn real_time(invalid_reasons: &[(InvalidKind, &str)]) -> RealTime {
     }
 }
 
-fn nothing() -> DeliveryMeter {
-    DeliveryMeter::default()
+fn nothing() -> Messages {
+    Messages::default()
 }
 
-fn undelivered(since_s: u64) -> DeliveryMeter {
-    let mut meter = DeliveryMeter::default();
-    meter.on_undelivered(Time::ZERO + Span::from_secs(since_s));
-    meter
+fn undelivered(since_s: u64) -> Messages {
+    Messages { undelivered_since_s: vec![since_s], ..nothing() }
 }
 
 #[test]
@@ -102,8 +113,7 @@ fn only_tcp_and_quic_have_a_congestion_control() {
 
 #[test]
 fn the_index_and_the_starved_are_of_those_that_count() {
-    let mut typed = DeliveryMeter::default();
-    typed.on_delivered(Span::from_millis(30));
+    let typed = Messages { took: vec![Span::from_millis(30)], ..nothing() };
     let flows = [
         ("", 3.0, nothing()),
         ("", 1.0, nothing()),
@@ -122,10 +132,9 @@ fn the_index_and_the_starved_are_of_those_that_count() {
 
 #[test]
 fn messages_and_transfers_are_told_apart_and_of_each_connection() {
-    let mut meter = undelivered(5);
-    meter.on_delivered(Span::from_secs(1));
+    let messages = Messages { took: vec![Span::from_secs(1)], ..undelivered(5) };
     let flows = [
-        ("kind = \"interactive\"", 0.0, meter),
+        ("kind = \"interactive\"", 0.0, messages),
         ("transfer_kib = 64", 0.0, undelivered(12)),
         ("kind = \"transfers\"\ntransfer_kib = 64", 0.0, nothing()),
     ];

@@ -20,7 +20,7 @@
 //!
 //! The parts: `packet`, `queue` (a file for each discipline), `link` (wired) with its `server` and `opportunities`, `wired` (a wired last hop),
 //! [`wifi`] (DCF, aggregation), `impairments` of wires, `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
-//! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
+//! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `empty` (how long data need alone), `statistics`,
 //! `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
 //!
 //! ```
@@ -61,6 +61,7 @@
 mod access_point;
 mod change;
 mod config;
+mod empty;
 mod host_path;
 mod impairments;
 mod last_hop;
@@ -87,6 +88,7 @@ pub use config::{
     HostPath, LinkConfig, LinkField, LinksConfig, LossAt, NetworkField, PathConfig, PathField, QueueField, Topology,
     WifiConfig, WifiField, WifiRules, WiredAccessConfig,
 };
+pub use empty::{EmptyWay, Framing};
 pub use impairments::Impairments;
 pub use last_hop::LastHop;
 pub use opportunities::Opportunities;

@@ -85,6 +85,9 @@ const STATION_HEADS: [&str; 9] = [
 const MESSAGE_HEADS: [&str; 9] =
     ["flow", "host", "what", "deliv-\nered", "never\ndelivered", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
 
+/// For transfers: how many times as long they took as their data need in the empty network.
+const SLOWDOWN_HEADS: [&str; 7] = ["transfers of", "number", "slowdown\nmedian", "mean", "p95", "p99", "max"];
+
 /// For datagrams: loss, and the delay one way or there and back.
 const DATAGRAM_HEADS: [&str; 10] =
     ["flow", "host", "dir", "what", "sent", "lost\n%", "delay min\nms", "mean\nms", "p95\nms", "jitter\nms"];
@@ -167,6 +170,7 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
         (&STATION_HEADS[..], station_rows(result)),
         (&LINK_HEADS[..], link_rows(result)),
         (&MESSAGE_HEADS[..], message_rows(result)),
+        (&SLOWDOWN_HEADS[..], slowdown_rows(result)),
         (&DATAGRAM_HEADS[..], datagram_rows(result)),
         (&VIDEO_HEADS[..], video_rows(result)),
     ];
@@ -226,6 +230,29 @@ fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
         names.into_iter().chain(counts).chain(delays).collect()
     };
     waited.map(row).collect()
+}
+
+fn slowdown_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let row = |class: &lasthop_scenario::SlowdownResult| {
+        let sizes = match (class.above_bytes, class.up_to_bytes) {
+            (0, Some(most)) => format!("up to {}", bytes(most)),
+            (above, Some(most)) => format!("{} to {}", bytes(above), bytes(most)),
+            (above, None) => format!("more than {}", bytes(above)),
+        };
+        let of = class.slowdown;
+        let slowdowns = [of.p50, of.mean, of.p95, of.p99, of.max].map(|slowdown| number(three_digits(slowdown)));
+        [word(&sizes), number(class.transfers.to_string())].into_iter().chain(slowdowns).collect()
+    };
+    result.slowdowns.iter().map(row).collect()
+}
+
+/// A size with the greatest unit of which it has one.
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
 }
 
 fn datagram_rows(result: &RunResult) -> Vec<Vec<Cell>> {

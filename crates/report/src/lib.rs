@@ -1,7 +1,7 @@
 //! Figures, tables and series files, made only from results.
 //!
 //! - [`write_run`] writes one run to a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
-//!   `datagrams.parquet`, `figures/*.svg`, or in other formats ([`FigureFormat`]), and one self-contained `report.html`.
+//!   `datagrams.parquet`, `transfers.parquet`, `figures/*.svg`, or in other formats ([`FigureFormat`]), and one self-contained `report.html`.
 //! - [`write_comparison`] writes several runs: `comparison.json`, `scenario.toml`, the figures that compare them,
 //!   `report.html`, and each run as above in `cases/`.
 //! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.
@@ -59,8 +59,8 @@ pub const SCENARIO_FILE: &str = "scenario.toml";
 
 /// The files that [`write_run`] may write, relative to its folder.
 pub fn run_files(formats: &[FigureFormat]) -> Vec<String> {
-    use series_file::{DATAGRAMS_FILE, FLOWS_FILE, QUEUES_FILE};
-    let files = [RESULT_FILE, SCENARIO_FILE, FLOWS_FILE, QUEUES_FILE, DATAGRAMS_FILE, REPORT_FILE];
+    use series_file::{DATAGRAMS_FILE, FLOWS_FILE, QUEUES_FILE, TRANSFERS_FILE};
+    let files = [RESULT_FILE, SCENARIO_FILE, FLOWS_FILE, QUEUES_FILE, DATAGRAMS_FILE, TRANSFERS_FILE, REPORT_FILE];
     files.map(str::to_owned).into_iter().chain(figure_files(figures::OF_RUN, formats)).collect()
 }
 

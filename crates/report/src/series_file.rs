@@ -1,14 +1,14 @@
-//! The series as Parquet: `series.parquet` (connections), `queues.parquet` (queues) and `datagrams.parquet` (datagrams, if
-//! there are any), compressed with zstd.
+//! The series as Parquet: `series.parquet` (connections), `queues.parquet` (queues), `datagrams.parquet` (datagrams) and
+//! `transfers.parquet` (transfers), the last two if there are any, compressed with zstd.
 //!
 //! Each file's metadata identify its run: `lasthop.schema_version`, `lasthop.scenario` (its name), `lasthop.seed`,
-//! `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`], [`QueueSeries`] and
-//! [`DatagramSeries`].
+//! `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`], [`QueueSeries`],
+//! [`DatagramSeries`] and [`TransferSeries`].
 //!
 //! The files use the column interface of the `parquet` crate. Arrow would add thirty dependencies and nothing we need.
 
 use crate::error::ReportError;
-use lasthop_scenario::{DatagramSeries, FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series};
+use lasthop_scenario::{DatagramSeries, FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series, TransferSeries};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
@@ -19,7 +19,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The series of the connections, in the folder of a run.
@@ -29,6 +29,9 @@ pub const QUEUES_FILE: &str = "queues.parquet";
 
 /// The datagrams, in the folder of a run that has any.
 pub const DATAGRAMS_FILE: &str = "datagrams.parquet";
+
+/// The transfers, in the folder of a run that has any.
+pub const TRANSFERS_FILE: &str = "transfers.parquet";
 
 const VERSION_KEY: &str = "lasthop.schema_version";
 
@@ -69,6 +72,15 @@ const DATAGRAMS_SCHEMA: &str = "message datagrams {
     required double took_ms;
 }";
 
+const TRANSFERS_SCHEMA: &str = "message transfers {
+    required int32 flow (integer(32, false));
+    required int32 host (integer(16, false));
+    required double start_s;
+    required int64 bytes (integer(64, false));
+    optional double completion_s;
+    optional double slowdown;
+}";
+
 /// Writes the files of a run into an existing folder.
 ///
 /// # Errors
@@ -77,14 +89,23 @@ pub fn write(folder: &Path, result: &RunResult, series: &Series) -> Result<(), R
     write_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, result, |columns| write_flows(columns, &series.flows))?;
     write_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, result, |columns| write_queues(columns, &series.queues))?;
     let (path, datagrams) = (folder.join(DATAGRAMS_FILE), &series.datagrams);
-    if datagrams.t_s.is_empty() {
-        // That of a run before.
-        return match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(ReportError::Write { path, source }),
-            _ => Ok(()),
-        };
+    match datagrams.t_s.is_empty() {
+        true => remove(path)?,
+        false => write_file(&path, DATAGRAMS_SCHEMA, result, |columns| write_datagrams(columns, datagrams))?,
     }
-    write_file(&path, DATAGRAMS_SCHEMA, result, |columns| write_datagrams(columns, datagrams))
+    let (path, transfers) = (folder.join(TRANSFERS_FILE), &series.transfers);
+    match transfers.flow.is_empty() {
+        true => remove(path),
+        false => write_file(&path, TRANSFERS_SCHEMA, result, |columns| write_transfers(columns, transfers)),
+    }
+}
+
+/// Takes away the file of a run before.
+fn remove(path: PathBuf) -> Result<(), ReportError> {
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(ReportError::Write { path, source }),
+        _ => Ok(()),
+    }
 }
 
 /// Reads the files of a run.
@@ -94,10 +115,17 @@ pub fn write(folder: &Path, result: &RunResult, series: &Series) -> Result<(), R
 pub fn read(folder: &Path) -> Result<Series, ReportError> {
     let flows = read_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, read_flows)?;
     let queues = read_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, read_queues)?;
-    let path = folder.join(DATAGRAMS_FILE);
-    let datagrams =
-        if path.exists() { read_file(&path, DATAGRAMS_SCHEMA, read_datagrams)? } else { DatagramSeries::default() };
-    Ok(Series { flows, queues, datagrams })
+    let datagrams = read_if_there(&folder.join(DATAGRAMS_FILE), DATAGRAMS_SCHEMA, read_datagrams)?;
+    let transfers = read_if_there(&folder.join(TRANSFERS_FILE), TRANSFERS_SCHEMA, read_transfers)?;
+    Ok(Series { flows, queues, datagrams, transfers })
+}
+
+fn read_if_there<T: Default>(
+    path: &Path,
+    schema: &str,
+    read_columns: impl FnOnce(&mut ColumnsIn) -> Result<T, ParquetError>,
+) -> Result<T, ReportError> {
+    if path.exists() { read_file(path, schema, read_columns) } else { Ok(T::default()) }
 }
 
 type Columns<'a> = SerializedRowGroupWriter<'a, File>;
@@ -174,6 +202,15 @@ fn write_datagrams(columns: &mut Columns<'_>, datagrams: &DatagramSeries) -> Res
     required::<Int32Type>(columns, &datagrams.host.iter().copied().map(i32::from).collect::<Vec<_>>())?;
     required::<Int64Type>(columns, &signed_long(&datagrams.number))?;
     required::<DoubleType>(columns, &datagrams.took_ms)
+}
+
+fn write_transfers(columns: &mut Columns<'_>, transfers: &TransferSeries) -> Result<(), ParquetError> {
+    required::<Int32Type>(columns, &signed(&transfers.flow))?;
+    required::<Int32Type>(columns, &transfers.host.iter().copied().map(i32::from).collect::<Vec<_>>())?;
+    required::<DoubleType>(columns, &transfers.start_s)?;
+    required::<Int64Type>(columns, &signed_long(&transfers.bytes))?;
+    optional::<DoubleType>(columns, &transfers.completion_s)?;
+    optional::<DoubleType>(columns, &transfers.slowdown)
 }
 
 fn required<T: DataType>(columns: &mut Columns<'_>, values: &[T::T]) -> Result<(), ParquetError> {
@@ -331,5 +368,16 @@ fn read_datagrams(columns: &mut ColumnsIn) -> Result<DatagramSeries, ParquetErro
         host: columns.narrow("host")?,
         number: columns.unsigned_long()?,
         took_ms: columns.required::<DoubleType>()?,
+    })
+}
+
+fn read_transfers(columns: &mut ColumnsIn) -> Result<TransferSeries, ParquetError> {
+    Ok(TransferSeries {
+        flow: columns.unsigned()?,
+        host: columns.narrow("host")?,
+        start_s: columns.required::<DoubleType>()?,
+        bytes: columns.unsigned_long()?,
+        completion_s: columns.optional::<DoubleType>()?,
+        slowdown: columns.optional::<DoubleType>()?,
     })
 }

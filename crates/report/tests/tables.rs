@@ -71,8 +71,12 @@ fn with_messages() -> lasthop_scenario::Comparison {
     for (index, case) in comparison.cases.iter_mut().enumerate() {
         for run in &mut case.runs {
             let delay = |ms: f64| lasthop_measure::distribution(&[ms, 3.0 * ms]);
-            let messages =
-                lasthop_scenario::DeliveryResult { delivered: 40, undelivered: 2 * index as u64, took_ms: delay(30.0) };
+            let messages = lasthop_scenario::DeliveryResult {
+                delivered: 40,
+                undelivered: 2 * index as u64,
+                took_ms: delay(30.0),
+                slowdown: None,
+            };
             run.messages = Some(messages);
             let flow = &mut run.flows[0];
             (flow.kind, flow.always_busy) = ("interactive".into(), false);
@@ -114,4 +118,24 @@ fn tables_say_over_how_many_flows_the_index_is() {
     assert!(text.contains(&format!("of {} ·", all - 1)) || text.contains(&format!("of {}\n", all - 1)), "{text}");
     let last = text.lines().last().expect("the row of the typist");
     assert!(last.contains("messages") && last.contains("40") && last.contains("90.0"), "{text}");
+}
+
+#[test]
+fn a_run_prints_the_slowdowns_of_its_transfers_by_size() {
+    let (mut result, _) = example::run(&example::scenario(&[]));
+    let class = |above_bytes, up_to_bytes| lasthop_scenario::SlowdownResult {
+        above_bytes,
+        up_to_bytes,
+        transfers: 2,
+        slowdown: lasthop_measure::distribution(&[1.5, 2.5]).expect("two"),
+    };
+    result.slowdowns = vec![class(0, Some(10_000)), class(100_000, Some(1_000_000)), class(10_000_000, None)];
+    let text = lasthop_report::tables::run(&result);
+    let lines: Vec<&str> = text.lines().rev().take(3).collect();
+    for (line, sizes) in lines.into_iter().rev().zip(["up to 10 kB", "100 kB to 1 MB", "more than 10 MB"]) {
+        // Number, median, mean, p95, p99, greatest.
+        let cells: Vec<&str> = line.trim().strip_prefix(sizes).expect(line).split_whitespace().collect();
+        assert_eq!(cells[..3], ["2", "2.00", "2.00"], "{text}");
+        assert_eq!(cells[5], "2.50", "{text}");
+    }
 }

@@ -18,6 +18,7 @@ mod comparison;
 mod error;
 mod keys;
 mod last_link;
+mod lists;
 mod memory;
 mod network_error;
 mod notes;
@@ -39,18 +40,18 @@ pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, KeyError, Override, Problem, Vary,
     nearest_names,
 };
-pub use lasthop_traffic::{Kind, KindName, Pieces, QuicLaw, TrafficKind, Transport, VideoResult};
+pub use lasthop_traffic::{Kind, KindName, Message, Pace, Pieces, QuicLaw, Sizes, TrafficKind, Transport, VideoResult};
 pub use memory::MemoryEstimate;
 pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{
     AccessResult, Build, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult, Distribution,
     FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
-    PoliciesResult, RunResult, SCHEMA_VERSION, StateShares, StationResult, UsedKernel,
+    PoliciesResult, RunResult, SCHEMA_VERSION, SlowdownResult, StateShares, StationResult, UsedKernel,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOST_BLOCKS, MAX_HOSTS, Scenario, ineffective_keys};
 pub use series::{
     CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries, Series,
-    place_name,
+    TransferSample, TransferSeries, place_name,
 };
 pub use traffic::{FIRST_CLIENT_PORT, FlowBlock, FlowSpec, SERVER_PORT};

@@ -21,12 +21,14 @@ use crate::scenario::Scenario;
 use lasthop_network::{AccessConfig, Discipline, Topology};
 use lasthop_policy::PolicyName;
 use lasthop_traffic::Kind as _;
-use lasthop_units::{Rate, Span};
+use lasthop_units::{Rate, Span, Time};
 
 /// Constants of a process and of each connection, without samples. Measured with 200 stations
 /// (docs/guide/simulator.md); includes much of the queues' contents.
 const BASE_BYTES: f64 = 16e6;
 const CONNECTION_BYTES: f64 = 50e3;
+/// A transfer of an open loop, before and after it goes on.
+const TRANSFER_BYTES: f64 = 3e3;
 /// mac80211's queues of one station: 1024 flows of 120 bytes.
 const STATION_QUEUES_BYTES: f64 = 120e3;
 /// A smoothed RTT, and its copies when quantiles are taken.
@@ -72,12 +74,14 @@ impl Scenario {
     pub fn memory(&self, series: bool) -> MemoryEstimate {
         let duration_s = self.duration.as_secs_f64();
         let samples = duration_s / self.sample.as_secs_f64();
-        let (mut connections, mut ticks, mut messages, mut datagrams) = (0.0, 0.0, 0.0, 0.0);
+        let (mut connections, mut transfers, mut ticks, mut messages, mut datagrams) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for block in &self.hosts {
             let bounded = block.kind.agent == AgentMode::Control && block.kind.policy.policy != PolicyName::None;
             for flow in &block.flows {
                 let flows = (block.count * flow.count) as f64;
                 connections += flows;
+                let until = Time::ZERO + self.duration;
+                transfers += flows * flow.kind.expected_arrivals(Time::ZERO, until).unwrap_or(0.0);
                 if bounded {
                     ticks += flows * duration_s / TICK_S;
                 }
@@ -98,7 +102,11 @@ impl Scenario {
         let network = self.network();
         let instants: usize = network.opportunities.iter().map(|trace| trace.instants().len()).sum();
         let recorded = network.changes.len() as f64 * CHANGE_BYTES + instants as f64 * INSTANT_BYTES;
-        let constant = BASE_BYTES + connections * CONNECTION_BYTES + stations * STATION_QUEUES_BYTES + recorded;
+        let constant = BASE_BYTES
+            + connections * CONNECTION_BYTES
+            + transfers * TRANSFER_BYTES
+            + stations * STATION_QUEUES_BYTES
+            + recorded;
         let running = constant + GROWTH * growing + self.packets_on_their_way() * PACKET_BYTES;
         MemoryEstimate { running, kept: GROWTH * rows }
     }

@@ -51,6 +51,9 @@ pub struct RunResult {
     /// All transfers: of `transfers` connections, and of `bulk` ones with a limited size; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<DeliveryResult>,
+    /// Their slowdowns by size; empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowdowns: Vec<SlowdownResult>,
     /// The round trips of all `ping` flows; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pings: Option<DatagramResult>,
@@ -424,6 +427,22 @@ pub struct DeliveryResult {
     /// From writing one to reading its last byte, in ms; an undelivered one counts until the end of the run. `None`
     /// without any.
     pub took_ms: Option<Distribution>,
+    /// Of transfers: this time over what their data need in the empty network ([`TransferSample`](crate::TransferSample)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Distribution>,
+}
+
+/// The slowdowns of transfers of some sizes. The field names are keys of `result.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowdownResult {
+    /// More than this many bytes.
+    pub above_bytes: u64,
+    /// Up to this many; `None`: without end.
+    pub up_to_bytes: Option<u64>,
+    /// How many there are.
+    pub transfers: u64,
+    /// Their slowdowns.
+    pub slowdown: Distribution,
 }
 
 /// The effect of one change of the busy hosts. The field names are keys of `result.json`.

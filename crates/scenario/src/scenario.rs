@@ -17,6 +17,7 @@ use lasthop_laws::{Choice, LawName, LinkReport};
 use lasthop_network::random::{Streams, numbers};
 use lasthop_network::{HostConfig, NodeId};
 use lasthop_policy::{Parts, PolicySettings};
+use lasthop_traffic::Kind as _;
 use lasthop_units::{Span, Time};
 use std::sync::Arc;
 use toml::Table;
@@ -25,8 +26,11 @@ use toml::Table;
 pub const MAX_HOSTS: usize = 250;
 /// The most `[[hosts]]` blocks, those of no host included.
 pub const MAX_HOST_BLOCKS: usize = 1_000;
-/// The most connections of all hosts together.
+/// The most flows of all hosts together.
 pub const MAX_FLOWS: usize = 2_000;
+/// The most connections of all hosts together, transfers of open loops included: there are 55,536 ports from
+/// [`FIRST_CLIENT_PORT`](crate::FIRST_CLIENT_PORT) on, and the number of a Poisson process deviates from its mean.
+pub(crate) const MAX_CONNECTIONS: usize = 54_000;
 
 /// A scenario that can be run: read, checked, and complete.
 ///
@@ -278,8 +282,8 @@ impl Scenario {
         names
     }
 
-    /// Every host with its connections. Moments are drawn from the seed's streams `start/host-H/flow-F` and
-    /// `stop/host-H/flow-F`, H being [`HostSpec::number`], F counted within the host. So another host at the end, an
+    /// Every host with its connections. Moments are drawn from the seed's streams `start/host-H/flow-F`, `stop/host-H/flow-F` and
+    /// `arrivals/host-H/flow-F`, H being [`HostSpec::number`], F counted within the host. So another host at the end, an
     /// idle host anywhere, or another flow of a host changes no existing draw.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {
         let streams = Streams::new(self.seed);
@@ -297,10 +301,12 @@ impl Scenario {
                         self.wiring.node(name, number_in_block).expect("a checked flow goes to a node that is there")
                     });
                     for _ in 0..flows.count {
-                        let flow = host.flows.len();
+                        let flow = host.flows.last().map_or(0, |before| before.number + 1);
                         let stream = |what: &str| streams.stream(&format!("{what}/host-{number}/flow-{flow}"));
-                        host.flows.push(FlowSpec {
+                        let spec = FlowSpec {
                             id: flow_id,
+                            number: flow,
+                            arrival: None,
                             host: index,
                             server: self.network.beside_hosts(server),
                             direction: flows.direction,
@@ -308,7 +314,15 @@ impl Scenario {
                             dscp: flows.dscp,
                             start: drawn(flows.start, stream("start")),
                             stop: flows.stop.map(|range| drawn(range, stream("stop"))),
-                        });
+                        };
+                        let until = spec.stop.unwrap_or(Time::MAX).min(Time::ZERO + self.duration);
+                        let arrivals = spec.kind.arrivals(spec.start, until, &mut stream("arrivals"));
+                        match arrivals.filter(|arrivals| !arrivals.is_empty()) {
+                            None => host.flows.push(spec),
+                            Some(arrivals) => host.flows.extend((0..).zip(arrivals).map(|(number, (start, kind))| {
+                                FlowSpec { arrival: Some(number), kind, start, stop: None, ..spec.clone() }
+                            })),
+                        }
                         flow_id += 1;
                     }
                 }
@@ -323,6 +337,7 @@ impl Scenario {
         document.table.entry(key!(ScenarioKeys, name)).or_insert_with(|| stem.into_owned().into());
         let given = document.given();
         let traces = crate::trace::expand(&mut document)?;
+        crate::lists::expand(&mut document)?;
         let keys = ScenarioKeys::read(&document.top())?;
         let (duration_s, warmup_s) = (keys.duration_s, keys.warmup_s);
         if warmup_s >= duration_s {
@@ -381,7 +396,7 @@ impl HostKind {
 fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Result<Vec<HostBlock>, ScenarioError> {
     let blocks = Path::top(key!(ScenarioKeys, hosts));
     let mut hosts = Vec::new();
-    let (mut host_count, mut flow_count) = (0, 0);
+    let (mut host_count, mut flow_count, mut transfers) = (0, 0, 0.0);
     for (index, host) in keys.hosts.iter().enumerate() {
         let here = blocks.index(index);
         let count = host.count;
@@ -406,6 +421,18 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
                 let problem = format!("makes {flow_count} connections with those before it, which is too many");
                 let accepted = format!("at most {MAX_FLOWS} connections in all");
                 return Err(document.error(&here.key(key!(FlowKeys, count)), problem, accepted));
+            }
+            let until =
+                Time::ZERO + flow.stop.map_or(Span::MAX, |(_, stop)| stop).min(Span::from_secs_f64(keys.duration_s));
+            let expected = flow.kind.expected_arrivals(Time::ZERO + flow.start.0, until);
+            transfers += expected.unwrap_or(0.0) * (count * flow.count) as f64;
+            if transfers + flow_count as f64 > MAX_CONNECTIONS as f64 {
+                let problem =
+                    format!("makes some {transfers:.0} transfers with the arrivals before it, which is too many");
+                let accepted = format!(
+                    "at most {MAX_CONNECTIONS} connections in all: a lower rate, larger transfers, or a shorter run"
+                );
+                return Err(document.error(&here, problem, accepted));
             }
         }
         let kind = HostKind {

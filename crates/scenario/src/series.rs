@@ -14,6 +14,8 @@ pub struct Series {
     pub queues: QueueSeries,
     /// The datagrams of `ping` and `constant` flows.
     pub datagrams: DatagramSeries,
+    /// The transfers: those of [`RunResult::transfers`](crate::RunResult::transfers), and of the warm-up.
+    pub transfers: TransferSeries,
 }
 
 /// One sample of one connection.
@@ -131,6 +133,63 @@ pub struct DatagramSeries {
     pub host: Vec<u16>,
     pub number: Vec<u64>,
     pub took_ms: Vec<f64>,
+}
+
+/// One transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TransferSample {
+    /// Its flow.
+    pub flow: u32,
+    /// The host at its near end.
+    pub host: u16,
+    /// When it was written or asked for, and its connection opened, in seconds since the start of the run.
+    pub start_s: f64,
+    /// Its size.
+    pub bytes: u64,
+    /// From its start until its last byte was read; `None`: it was not by the end of the run.
+    pub completion_s: Option<f64>,
+    /// `completion_s` over what data of its size need in the empty network; `None` as before, and where nothing gets through.
+    pub slowdown: Option<f64>,
+}
+
+/// Transfers as columns of equal length, in the order of their starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the columns are the fields of TransferSample, documented there")]
+pub struct TransferSeries {
+    pub flow: Vec<u32>,
+    pub host: Vec<u16>,
+    pub start_s: Vec<f64>,
+    pub bytes: Vec<u64>,
+    pub completion_s: Vec<Option<f64>>,
+    pub slowdown: Vec<Option<f64>>,
+}
+
+impl TransferSeries {
+    /// These rows.
+    pub fn of(rows: impl IntoIterator<Item = TransferSample>) -> Self {
+        let mut series = Self::default();
+        for sample in rows {
+            series.flow.push(sample.flow);
+            series.host.push(sample.host);
+            series.start_s.push(sample.start_s);
+            series.bytes.push(sample.bytes);
+            series.completion_s.push(sample.completion_s);
+            series.slowdown.push(sample.slowdown);
+        }
+        series
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> impl Iterator<Item = TransferSample> + '_ {
+        (0..self.flow.len()).map(|row| TransferSample {
+            flow: self.flow[row],
+            host: self.host[row],
+            start_s: self.start_s[row],
+            bytes: self.bytes[row],
+            completion_s: self.completion_s[row],
+            slowdown: self.slowdown[row],
+        })
+    }
 }
 
 impl DatagramSeries {

@@ -7,7 +7,7 @@
 //!
 //! Files are read line by line (`reading`), up to the end of the run.
 
-mod reading;
+pub(crate) mod reading;
 
 use crate::ScenarioError;
 use crate::keys::{ChangeKeys, Part, ScenarioKeys};
@@ -72,7 +72,7 @@ impl Origin {
 }
 
 /// An error in a file of a trace.
-fn error_in(file: &str, line: u32, key: &str, problem: Problem) -> ScenarioError {
+pub(crate) fn error_in(file: &str, line: u32, key: &str, problem: Problem) -> ScenarioError {
     let Problem { problem, accepted, did_you_mean } = problem;
     let (file, line) = (file.to_owned(), Some(line as usize));
     KeyError { file, line, set_by: None, key: key.to_owned(), problem, accepted, did_you_mean }.into()

@@ -32,11 +32,15 @@ pub struct FlowBlock {
     pub stop: Option<(Span, Span)>,
 }
 
-/// One connection of the run.
+/// One connection of the run, and those that follow it at its ports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
-    /// Counted from 0 through all hosts.
+    /// The number of its flow, counted from 0 through all hosts. Connections of an open loop have the same one.
     pub id: u32,
+    /// The number of its flow, counted from 0 within its host.
+    pub number: usize,
+    /// Of an open loop its number among the arrivals, from 0: it is one transfer.
+    pub arrival: Option<u32>,
     /// The host at its near end.
     pub host: u16,
     /// The node at its other end.

@@ -142,7 +142,7 @@ fn transfers_need_their_size() {
     assert_eq!(
         message("start_s = [0, 1]", "kind = \"transfers\""),
         "good.toml:10: hosts[0].flows[0].transfer_kib: is not there, and the kind \"transfers\" cannot be without it; \
-         accepted: the size of each transfer in KiB"
+         accepted: the size of each transfer in KiB, or transfer_sizes"
     );
 }
 

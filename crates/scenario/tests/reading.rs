@@ -10,7 +10,9 @@ use lasthop_network::{
 };
 use lasthop_policy::{PolicyName, PolicySettings};
 use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, QuicLaw, Scenario, Vary};
-use lasthop_traffic::{Bulk, Constant, Interactive, Ladder, OnOff, Ping, Quic, Saturated, Transfers, Video};
+use lasthop_traffic::{
+    Bulk, Constant, Interactive, Ladder, OnOff, Pace, Ping, Quic, Saturated, Sizes, Transfers, Video,
+};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
@@ -223,7 +225,12 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
     assert_eq!(kind(&["kind=interactive"]), Interactive { message: Bytes::new(100), gap: Span::from_secs(1) }.into());
     assert_eq!(
         kind(&["kind=transfers", "transfer_kib=1024"]),
-        Transfers { transfer: Bytes::new(1_048_576), sigma: 0.0, off: Span::from_secs(1), request: None }.into()
+        Transfers {
+            sizes: Sizes::Lognormal { median: Bytes::new(1_048_576), sigma: 0.0 },
+            pace: Pace::After(Span::from_secs(1)),
+            request: None,
+        }
+        .into()
     );
     // The timer slack of Linux is 50 us. 200 bytes at 80 kb/s: 50 in a second.
     for (given, jitter_us) in [(None, 50), (Some("jitter_us=0"), 0)] {

@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) failures: u64,
     /// Payload of the datagrams received.
     pub(crate) datagrams_received: Bytes,
+    /// Whether its end has been sampled.
+    pub(crate) is_told: bool,
     past: Counts,
 }
 
@@ -75,6 +77,7 @@ impl Connection {
             has_failed: false,
             failures: 0,
             datagrams_received: Bytes::ZERO,
+            is_told: false,
             past: Counts::default(),
             spec,
         }

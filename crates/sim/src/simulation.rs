@@ -14,8 +14,8 @@ use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
 use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
-use lasthop_traffic::{Action, Application};
-use lasthop_units::{Bytes, Ecn, Span, Time};
+use lasthop_traffic::{Action, Application, Message};
+use lasthop_units::{Bytes, Ecn, Time};
 use rand::RngExt as _;
 use std::sync::atomic::Ordering;
 
@@ -77,7 +77,7 @@ pub(crate) struct Simulation<'a> {
     deliveries: Vec<Delivery<Payload>>,
     departed: Vec<Departure>,
     actions: Vec<Action>,
-    delays: Vec<Span>,
+    complete: Vec<Message>,
 }
 
 /// A capture, and what it needs.
@@ -172,11 +172,11 @@ impl<'a> Simulation<'a> {
         let mut of_host = Vec::with_capacity(hosts.len());
         for host in hosts {
             let first = connections.len();
-            for (number, flow) in host.flows.iter().enumerate() {
+            for flow in &host.flows {
                 if host.kind.tcp.tsq.is_some() || flow.kind.name().transport() == Transport::Quic {
                     network.report_departures(flow.server);
                 }
-                let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.number));
+                let stream = streams.stream(&format!("traffic/host-{}/flow-{}", host.number, flow.number));
                 let application = Application::new(flow.kind.clone(), flow.start, flow.stop, stream);
                 let mut connection = Connection::new(flow.clone(), NodeId(host.index), application);
                 connection.reports = scenario.link_reports(host, flow).into();
@@ -224,7 +224,7 @@ impl<'a> Simulation<'a> {
             deliveries: Vec::new(),
             departed: Vec::new(),
             actions: Vec::new(),
-            delays: Vec::new(),
+            complete: Vec::new(),
         })
     }
 
@@ -285,7 +285,7 @@ impl<'a> Simulation<'a> {
             notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
         for (number, flow) in self.connections.iter().enumerate() {
-            flow.application.undelivered().for_each(|since| self.measurement.on_undelivered(number, since));
+            flow.application.undelivered().for_each(|message| self.measurement.on_undelivered(number, message));
             let video = flow.application.video(Time::ZERO + self.scenario.warmup, end);
             video.into_iter().for_each(|video| self.measurement.on_video(number, video));
         }
@@ -422,7 +422,13 @@ impl<'a> Simulation<'a> {
 
     /// Samples all connections and queues.
     fn sample(&mut self, now: Time) {
-        for (number, flow) in self.connections.iter().enumerate() {
+        for (number, flow) in self.connections.iter_mut().enumerate() {
+            // A transfer of an open loop is sampled until it is over, and once then.
+            if flow.spec.arrival.is_some() && matches!(flow.ends, Ends::None) {
+                if flow.incarnation == 0 || std::mem::replace(&mut flow.is_told, true) {
+                    continue;
+                }
+            }
             let counts = flow.counts();
             let seen = seen(flow, &counts);
             self.measurement.on_sample(now, number, counts.received, seen.as_ref());
@@ -466,10 +472,9 @@ impl<'a> Simulation<'a> {
         let flow = &mut self.connections[connection];
         if side != flow.writer && flow.application.awaits() {
             let read = flow.read_bytes();
-            let before = self.delays.len();
-            flow.application.on_read(now, read, &mut self.delays);
-            if self.delays.len() > before {
-                self.delays.drain(..).for_each(|took| self.measurement.on_delivered(now, connection, took));
+            flow.application.on_read(now, read, &mut self.complete);
+            if !self.complete.is_empty() {
+                self.complete.drain(..).for_each(|message| self.measurement.on_delivered(now, connection, message));
                 let at = flow.application.next_at();
                 self.timers.set(self.slots.of(Owner::Application { connection }), at);
             }
@@ -592,7 +597,8 @@ impl<'a> Simulation<'a> {
         let host = usize::from(flow.spec.host);
         let kind = &self.hosts[host].kind;
         let law = kind.law.expect("a checked scenario has known laws only");
-        let name = format!("law/flow-{}/{}", flow.spec.id, flow.incarnation);
+        let number = flow.spec.arrival.unwrap_or(flow.incarnation);
+        let name = format!("law/flow-{}/{number}", flow.spec.id);
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
         let mut seeded = || Choice { seed: seeds.random(), ..law };
         let mut near = Endpoint::connect(now, &kind.tcp, seeded());

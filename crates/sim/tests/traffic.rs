@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::run;
-use lasthop_scenario::{DatagramResult, ResultFile as _, RunResult, VideoResult};
+use common::{run, try_run};
+use lasthop_scenario::{DatagramResult, ResultFile as _, RunResult, TransferSample, VideoResult};
 
 /// One host over a wire of 10 Mb/s and a path of 10 ms each way.
 const WIRE: &str = "
@@ -21,6 +21,11 @@ rate_mbps = 1000
 queue_packets = 50
 [[hosts.flows]]
 ";
+
+fn transfers(text: &str, overrides: &[&str]) -> (RunResult, Vec<TransferSample>) {
+    let (result, series) = try_run(text, overrides, true).unwrap_or_else(|error| panic!("{error}"));
+    (result, series.transfers.rows().collect())
+}
 
 fn datagrams(overrides: &[&str]) -> (RunResult, DatagramResult) {
     let result = run(WIRE, overrides);
@@ -206,4 +211,115 @@ fn what_a_full_queue_of_flows_drops_is_not_replaced_before_it_sends() {
     let dropped = result.links[0].queue_drops;
     assert!(dropped > offered / 2 && dropped < 2 * offered, "{dropped} drops of {offered} packets");
     assert!(result.events < 4 * offered, "{} events", result.events);
+}
+
+/// The wire with one transfer of eight segments, which an initial window holds.
+const ONE_TRANSFER: &[&str] = &["hosts.0.flows.0.transfer_kib=11", "hosts.0.era=2012", "warmup_s=0", "duration_s=5"];
+
+#[test]
+fn a_lone_transfer_takes_the_handshake_and_what_its_data_need_in_the_empty_network() {
+    for direction in ["up", "down"] {
+        let (result, rows) =
+            transfers(WIRE, &[ONE_TRANSFER, &[&format!("hosts.0.flows.0.direction={direction}")]].concat());
+        let [transfer] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((transfer.flow, transfer.start_s, transfer.bytes), (0, 0.0, 11 * 1024));
+        // Seven segments of 1448 bytes and one of 1128 in packets of 1500 and 1180: 9.344 ms at 10 Mb/s. Up, the last one takes
+        // 9.44 us more at 1 Gb/s; down, the first one 12 us.
+        let wire_ms = (7.0 * 1500.0 + 1180.0) * 8.0 / 1e4;
+        let least_ms = 10.0 + wire_ms + if direction == "up" { 0.00944 } else { 0.012 };
+        let completion_ms = 1e3 * transfer.completion_s.expect("it is complete");
+        let slowdown = transfer.slowdown.expect("it is complete");
+        assert!((completion_ms / slowdown - least_ms).abs() < 1e-6, "{direction}: {transfer:?}, {least_ms}");
+        // SYN and SYN-ACK of 60 bytes. The third one of an upload has data; a download waits for it, of 52 bytes.
+        let [syn, ack] = [60.0, 52.0].map(|bytes| 10.0 + bytes * 8.0 / 1e4 + bytes * 8.0 / 1e6);
+        let handshake_ms = if direction == "up" { 2.0 * syn } else { 2.0 * syn + ack };
+        assert!((completion_ms - handshake_ms - least_ms).abs() < 1e-3, "{direction}: {completion_ms}, {handshake_ms}");
+        let over_all = result.transfers.and_then(|transfers| transfers.slowdown).expect("one");
+        assert_eq!((over_all.min, over_all.max), (slowdown, slowdown));
+        assert_eq!((result.slowdowns[0].above_bytes, result.slowdowns[0].up_to_bytes), (10_000, Some(100_000)));
+        assert_eq!((result.slowdowns.len(), result.slowdowns[0].transfers), (1, 1));
+    }
+}
+
+#[test]
+fn the_slowdown_of_a_transfer_is_that_over_the_network_at_its_start() {
+    // The wire has a tenth of its rate from 2 s on, when the second host begins.
+    let text = WIRE.replace("[path]", "[[changes]]\nof = \"access\"\nat_s = 2\nrate_mbps = 1\n[path]");
+    let text = format!("{text}[[hosts]]\nera = \"2012\"\n[[hosts.flows]]\nstart_s = 3\ntransfer_kib = 11\n");
+    let (_, rows) = transfers(&text, ONE_TRANSFER);
+    let least = |row: usize| rows[row].completion_s.expect("complete") / rows[row].slowdown.expect("complete");
+    assert!((least(1) - 0.010 - 10.0 * (least(0) - 0.010)).abs() < 1e-4, "{rows:?}");
+}
+
+#[test]
+fn a_transfer_that_is_not_complete_at_the_end_has_a_row_without_an_end() {
+    let endless = ["hosts.0.flows.0.transfer_kib=1000000", "duration_s=20"];
+    let (result, rows) = transfers(WIRE, &endless);
+    let [transfer] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((transfer.bytes, transfer.completion_s, transfer.slowdown), (1_024_000_000, None, None));
+    // Its age counts: 20 s of the 849 s that 1 GB need at 10 Mb/s with headers.
+    let slowdown = result.slowdowns[0].slowdown;
+    assert!((0.020..0.025).contains(&slowdown.max), "{slowdown:?}");
+}
+
+/// A download in an open loop, and what its test says.
+const OPEN: &[&str] = &[
+    "hosts.0.flows.0.kind=transfers",
+    "hosts.0.flows.0.direction=down",
+    "warmup_s=0",
+    "duration_s=30",
+    "hosts.0.era=modern",
+];
+
+#[test]
+fn an_open_loop_goes_on_whatever_becomes_of_those_before() {
+    // 256,000 bytes take 0.21 s at 10 Mb/s, and come each 0.1 s: they pile up. In a closed loop they would wait.
+    let every = ["hosts.0.flows.0.transfer_kib=250", "hosts.0.flows.0.arrivals_s=0 0.1 0.2 0.3 0.4"];
+    let (result, rows) = transfers(WIRE, &[OPEN, &every].concat());
+    let starts: Vec<f64> = rows.iter().map(|row| row.start_s).collect();
+    assert_eq!(starts, [0.0, 0.1, 0.2, 0.3, 0.4]);
+    let ends: Vec<f64> = rows.iter().map(|row| row.start_s + row.completion_s.expect("complete")).collect();
+    assert!(ends[0] > 0.2 && ends[4] > 5.0 * 0.21, "others began before the first had ended: {ends:?}");
+    assert!(rows.iter().all(|row| row.slowdown.is_some_and(|slowdown| slowdown > 1.0)), "{rows:?}");
+    // One flow, with what all of them got: 5 · 256000 bytes in 30 s.
+    let [flow] = result.flows.as_slice() else { panic!("{:?}", result.flows) };
+    assert_eq!((flow.messages, flow.undelivered, flow.kind.as_str()), (5, 0, "transfers"));
+    assert!((flow.goodput_mbps - 5.0 * 256_000.0 * 8.0 / 30.0 / 1e6).abs() < 1e-6, "{}", flow.goodput_mbps);
+    assert_eq!((result.notes.len(), result.flows[0].id), (0, 0));
+}
+
+#[test]
+fn arrivals_of_a_load_carry_it_and_are_the_same_with_each_flow_beside_them() {
+    let load = ["hosts.0.flows.0.transfer_kib=100", "hosts.0.flows.0.arrivals_mbps=4", "duration_s=60"];
+    let settings = [OPEN, &load].concat();
+    let (alone, rows) = transfers(WIRE, &settings);
+    // 4 Mb/s of 819200 bits are 293 in a minute, ± 5 · 17.
+    assert!(rows.len().abs_diff(293) < 86, "{}", rows.len());
+    assert!((alone.aggregate_goodput_mbps / 4.0 - 1.0).abs() < 0.3, "{}", alone.aggregate_goodput_mbps);
+    let slowdown = |result: &RunResult| result.transfers.expect("transfers").slowdown.expect("some").p50;
+    let beside: Vec<String> = settings.iter().map(|set| set.replace("flows.0", "flows.1")).collect();
+    let text = WIRE.replace("[[hosts.flows]]\n", "[[hosts.flows]]\ndirection = \"down\"\n[[hosts.flows]]\n");
+    let beside: Vec<&str> = beside.iter().map(String::as_str).collect();
+    let (both, rows_beside) = transfers(&text, &beside);
+    assert!(slowdown(&both) > slowdown(&alone), "{} and {}", slowdown(&both), slowdown(&alone));
+    assert!(rows_beside.iter().all(|row| row.flow == 1), "{rows_beside:?}");
+    // The series of the download beside has its own rows, and that of the open loop one for each connection.
+    assert_eq!(both.flows.len(), 2);
+}
+
+#[test]
+fn a_law_has_another_seed_in_each_transfer_of_an_open_loop_and_runs_are_repeated() {
+    let load = [
+        "hosts.0.flows.0.transfer_sizes=web-search",
+        "hosts.0.flows.0.arrivals_per_s=2",
+        "hosts.0.congestion_control=cdg",
+    ];
+    let settings = [OPEN, &load].concat();
+    let (once, rows) = transfers(WIRE, &settings);
+    let (again, rows_again) = transfers(WIRE, &settings);
+    assert_eq!((once.to_json(), &rows), (again.to_json(), &rows_again));
+    let more = [&settings[..], &["hosts.0.flows.0.stop_s=15"]].concat();
+    let (_, stopped) = transfers(WIRE, &more);
+    let until: Vec<_> = rows.iter().filter(|row| row.start_s < 15.0).map(|row| (row.start_s, row.bytes)).collect();
+    assert_eq!(stopped.iter().map(|row| (row.start_s, row.bytes)).collect::<Vec<_>>(), until);
 }

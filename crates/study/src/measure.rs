@@ -24,7 +24,7 @@ use crate::search::Found;
 use lasthop_scenario::{
     AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction, FlowResult,
     HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION,
-    StateShares, StationResult, UsedKernel, VideoResult,
+    SlowdownResult, StateShares, StationResult, UsedKernel, VideoResult,
 };
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};
@@ -48,6 +48,8 @@ const LABELS: &[(&str, &str)] = &[
     ("transfers.took_ms.mean", "completion time of transfers, mean (ms)"),
     ("transfers.took_ms.p95", "completion time of transfers, 95th percentile (ms)"),
     ("transfers.undelivered", "transfers never completed"),
+    ("transfers.slowdown.p50", "slowdown of transfers, median"),
+    ("transfers.slowdown.p99", "slowdown of transfers, 99th percentile"),
     ("rtt_ms.min", "smoothed RTT, least (ms)"),
     ("rtt_ms.mean", "smoothed RTT, mean (ms)"),
     ("rtt_ms.p50", "smoothed RTT, median (ms)"),
@@ -232,7 +234,8 @@ pub fn whole_result() -> RunResult {
         datagrams: Some(datagrams),
         video: Some(video),
     };
-    let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread });
+    let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread, slowdown: spread });
+    let class = |slowdown| SlowdownResult { above_bytes: 0, up_to_bytes: Some(1), transfers: 1, slowdown };
     let station = StationResult {
         host: 0,
         up_phy_rate_mbps: Some(1.0),
@@ -275,8 +278,9 @@ pub fn whole_result() -> RunResult {
         starved_flows: lasthop_measure::starved_flows(&[1.0]),
         rtt_ms: spread,
         rtt_per_ack_ms: spread,
-        messages: deliveries,
+        messages: deliveries.map(|messages| DeliveryResult { slowdown: None, ..messages }),
         transfers: deliveries,
+        slowdowns: spread.map(class).into_iter().collect(),
         pings: Some(datagrams),
         datagrams: Some(datagrams),
         videos: Some(video),

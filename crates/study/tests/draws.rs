@@ -154,6 +154,7 @@ fn result(scenario: &Scenario) -> RunResult {
         delivered: 1,
         undelivered: 0,
         took_ms: lasthop_measure::distribution(&[5.0]),
+        slowdown: None,
     });
     RunResult { aggregate_goodput_mbps: goodput * factor, messages, ..bare_result(scenario) }
 }

@@ -2,7 +2,7 @@
 
 use crate::ecn::EcnMode;
 use crate::pacing::quantum_segments;
-use crate::segment::TIMESTAMPS_BYTES;
+use crate::segment::{HEADERS_BYTES, TIMESTAMPS_BYTES};
 use lasthop_laws::SlowStart;
 use lasthop_units::{Bytes, Rate, Span};
 use std::fmt;
@@ -330,6 +330,12 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The data and the headers of a full packet.
+    pub fn framing(&self) -> (Bytes, Bytes) {
+        let data = Bytes::new(self.full_payload().into());
+        (data, self.mss + Bytes::new(HEADERS_BYTES) - data)
     }
 
     /// Payload of a full segment in bytes, beside timestamps if it has them.

@@ -12,7 +12,7 @@ use lasthop_units::{Bytes, Ecn};
 use std::ops::Range;
 
 /// IPv4 and TCP headers without options.
-const HEADERS_BYTES: u64 = 20 + 20;
+pub(crate) const HEADERS_BYTES: u64 = 20 + 20;
 /// RFC 7323 §3.2: 10 bytes, padded to 12 as usual.
 pub(crate) const TIMESTAMPS_BYTES: u64 = 12;
 /// RFC 2018 §3: two bytes of header, padded by two.

@@ -1,5 +1,6 @@
 //! What an application works with: its connection, its unread messages, its next step, its random numbers.
 
+use crate::sizes::Sizes;
 use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
@@ -46,6 +47,17 @@ pub(crate) enum Step {
     Nothing,
 }
 
+/// A message or transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// When it was written, or asked for.
+    pub since: Time,
+    /// How much it is.
+    pub size: Bytes,
+    /// What it was asked for with; zero: its sender began by itself.
+    pub request: Bytes,
+}
+
 /// What a request asked for, until it is answered.
 #[derive(Clone, Copy, Debug)]
 struct Due {
@@ -65,10 +77,10 @@ pub struct Desk {
     stopped: bool,
     /// Whether it has ever opened a connection.
     opened: bool,
-    /// Unread messages: the end of each in the stream of bytes, and when it was written.
-    unread: VecDeque<(u64, Time)>,
-    /// When those messages were written that will never be read, because their connection gave up.
-    lost: Vec<Time>,
+    /// Unread messages, each with its end in the stream of bytes.
+    unread: VecDeque<(u64, Message)>,
+    /// Those that will never be read, because their connection gave up.
+    lost: Vec<Message>,
     written: u64,
     /// Bytes of requests on this connection.
     asked: u64,
@@ -88,7 +100,7 @@ impl Desk {
 
     /// Writes a message of this size, whose delivery is measured.
     pub(crate) fn write(&mut self, now: Time, size: Bytes) {
-        self.note(now, size);
+        self.note(Message { since: now, size, request: Bytes::ZERO });
         self.actions.push(Action::Write(size));
     }
 
@@ -121,7 +133,7 @@ impl Desk {
     pub(crate) fn ask(&mut self, now: Time, request: Bytes, size: Bytes, is_last: bool) {
         self.asked += request.get();
         self.due = Some(Due { size, is_last });
-        self.note(now, size);
+        self.note(Message { since: now, size, request });
         self.actions.push(Action::Ask(request));
     }
 
@@ -184,20 +196,9 @@ impl Desk {
         Span::from_nanos(if most.is_zero() { 0 } else { self.stream.random_range(0..=most.as_nanos()) })
     }
 
-    /// A lognormal random size with this median, whose logarithm has this standard deviation; 1 byte to 1 TiB. The normal
-    /// number is drawn by the polar method (G. Marsaglia and T. A. Bray, 1964).
-    pub(crate) fn lognormal(&mut self, median: Bytes, sigma: f64) -> Bytes {
-        if sigma == 0.0 {
-            return median;
-        }
-        let normal = loop {
-            let [x, y] = [0; 2].map(|_| 2.0 * self.stream.random::<f64>() - 1.0);
-            let square = x * x + y * y;
-            if square > 0.0 && square < 1.0 {
-                break x * (-2.0 * square.ln() / square).sqrt();
-            }
-        };
-        Bytes::new((median.get() as f64 * (sigma * normal).exp()).clamp(1.0, (1_u64 << 40) as f64) as u64)
+    /// A random size.
+    pub(crate) fn size(&mut self, sizes: &Sizes) -> Bytes {
+        sizes.draw(&mut self.stream)
     }
 }
 
@@ -246,25 +247,25 @@ impl Desk {
         }
     }
 
-    /// When the first unread message was written, if `read` bytes of the stream have all of it.
-    pub(crate) fn take_read(&mut self, read: u64) -> Option<Time> {
+    /// The first unread message, if `read` bytes of the stream have all of it.
+    pub(crate) fn take_read(&mut self, read: u64) -> Option<Message> {
         self.unread.front().filter(|(end, _)| *end <= read)?;
-        self.unread.pop_front().map(|(_, written_at)| written_at)
+        self.unread.pop_front().map(|(_, message)| message)
     }
 
     /// The connection gave up.
     pub(crate) fn lose(&mut self) {
-        self.lost.extend(self.unread.drain(..).map(|(_, written_at)| written_at));
+        self.lost.extend(self.unread.drain(..).map(|(_, message)| message));
         self.due = None;
     }
 
-    /// When each message was written that was not read to its end.
-    pub(crate) fn undelivered(&self) -> impl Iterator<Item = Time> {
-        self.lost.iter().copied().chain(self.unread.iter().map(|(_, written_at)| *written_at))
+    /// The messages that were not read to their end.
+    pub(crate) fn undelivered(&self) -> impl Iterator<Item = Message> {
+        self.lost.iter().copied().chain(self.unread.iter().map(|(_, message)| *message))
     }
 
-    fn note(&mut self, now: Time, size: Bytes) {
-        self.written += size.get();
-        self.unread.push_back((self.written, now));
+    fn note(&mut self, message: Message) {
+        self.written += message.size.get();
+        self.unread.push_back((self.written, message));
     }
 }

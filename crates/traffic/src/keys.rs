@@ -1,6 +1,6 @@
 //! The keys of `[[hosts.flows]]` that say what its application sends. A key of one kind alone is declared in its file.
 
-use crate::kinds::{KindName, OwnKeys, TrafficKind, users};
+use crate::kinds::{KindName, OPEN, OwnKeys, TrafficKind, users};
 use lasthop_keys::Preset::Absent;
 use lasthop_keys::{
     DocumentError, Keys, OTHERWISE, Of, Part, Section, When, by_word, bytes, choice, key, keys, kib, milliseconds,
@@ -17,10 +17,10 @@ keys! {
         /// What the application sends ([kinds](#kinds)).
         kind: KindName = choice(KindName::WORDS), "bulk";
         /// The size in KiB: *bulk:* of all data, behind which the connection closes; without it, never. *transfers:* of each; must be given
-        /// there. *quic:* of each; without it, one connection with data without end.
+        /// there, if nothing else says the [sizes](#sizes-of-transfers). *quic:* of each; without it, one connection with data without end.
         transfer_kib: Option<Bytes> = kib(1, 1 << 30), Absent;
         /// Mean length of a while without data, in seconds, or of the pause between two transfers; exponential.
-        off_s: Span = seconds(0.0, 86_400.0), 1.0;
+        off_s: Span = seconds(0.0, 86_400.0), 1.0, when OPEN.map(When::NotGiven).to_vec();
         /// The receiver asks for each transfer or chunk with this many bytes, and the sender answers. Without it, the sender of
         /// transfers begins by itself.
         request_bytes: Option<Bytes> = bytes(1, 65_536), by_word(KIND, [("video", 400)]);
@@ -47,7 +47,7 @@ fn mark(section: &mut Section) {
     for key in section.keys.iter_mut().filter(|key| key.name != key!(TrafficKeys, kind)) {
         let kinds = users(key.name);
         key.meaning = format!("*{}* {}", kinds.join(", "), key.meaning).leak();
-        key.when = vec![When::Is(Of::Same, KIND, kinds)];
+        key.when.insert(0, When::Is(Of::Same, KIND, kinds));
     }
 }
 

@@ -9,15 +9,17 @@
 mod desk;
 mod keys;
 mod kinds;
+mod sizes;
 
-pub use desk::{Action, Desk};
+pub use desk::{Action, Desk, Message};
 pub use kinds::{
-    Bulk, Constant, Interactive, Kind, KindName, LEAST_PACKET, Ladder, OnOff, Pieces, Ping, Quic, QuicLaw, Saturated,
-    TrafficKind, Transfers, Transport, Video, VideoResult,
+    Bulk, Constant, Interactive, Kind, KindName, LEAST_PACKET, Ladder, OnOff, Pace, Pieces, Ping, Quic, QuicLaw,
+    Saturated, TrafficKind, Transfers, Transport, Video, VideoResult,
 };
+pub use sizes::{Points, Sizes};
 
 use desk::Step;
-use lasthop_units::{Span, Time};
+use lasthop_units::Time;
 use rand_chacha::ChaCha8Rng;
 
 /// The application of one connection.
@@ -73,10 +75,10 @@ impl Application {
         }
     }
 
-    /// The other end has read `read` bytes of the stream. Appends the delays of the messages that are now complete.
-    pub fn on_read(&mut self, now: Time, read: u64, delays: &mut Vec<Span>) {
-        while let Some(written_at) = self.desk.take_read(read) {
-            delays.push(now - written_at);
+    /// The other end has read `read` bytes of the stream. Appends the messages that are now complete.
+    pub fn on_read(&mut self, now: Time, read: u64, complete: &mut Vec<Message>) {
+        while let Some(message) = self.desk.take_read(read) {
+            complete.push(message);
             self.kind.on_read(now, &mut self.desk);
         }
     }
@@ -102,8 +104,8 @@ impl Application {
         self.desk.awaits()
     }
 
-    /// When each message or transfer was written that was not read to its end.
-    pub fn undelivered(&self) -> impl Iterator<Item = Time> {
+    /// The messages and transfers that were not read to their end.
+    pub fn undelivered(&self) -> impl Iterator<Item = Message> {
         self.desk.undelivered()
     }
 }

@@ -3,9 +3,8 @@
 use crate::samples::FlowSample;
 use crate::tcp_switches::SocketOptions;
 use lasthop_connection::TcpState;
-use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::{Direction, FlowSpec, Kind as _, Transport, VideoResult};
-use lasthop_traffic::Application;
+use lasthop_traffic::{Application, Message};
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::epoll::EpollFlags;
 
@@ -69,8 +68,10 @@ pub(crate) struct FlowReport {
     pub(crate) broken: bool,
     /// The server has not seen the end of its handshake. This happens when acknowledgements are lost.
     pub(crate) unconnected: bool,
-    /// The messages or transfers; empty for an endless flow.
-    pub(crate) deliveries: DeliveryMeter,
+    /// The messages or transfers read to their end, with when that was; empty for an endless flow.
+    pub(crate) delivered: Vec<(Time, Message)>,
+    /// Those that were not.
+    pub(crate) undelivered: Vec<Message>,
     /// When each datagram was sent, and its number.
     pub(crate) sent: Vec<(Time, u64)>,
     pub(crate) video: Option<VideoResult>,

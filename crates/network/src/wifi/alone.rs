@@ -1,6 +1,6 @@
 //! The throughput of one station alone on a medium; the equations are in `last_hop`.
 
-use super::airtime::{AirTimes, ModeId, Unanswered};
+use super::airtime::{AirTimes, Mode, ModeId, Unanswered};
 use super::cell::Cell;
 use super::noise::Noise;
 use super::rate_control::{RateControl, modes};
@@ -16,6 +16,16 @@ const MANY: u32 = 10_000;
 
 /// Throughput, in bytes of IP packets, and loss from the access point to the host of this number.
 pub(crate) fn alone(wifi: &WifiConfig, hosts: &[HostConfig], host: usize) -> (Rate, Probability) {
+    with_mode(wifi, hosts, host, of_mode)
+}
+
+/// Tells of the mode that a station alone has: the highest, or with rate control the best.
+fn with_mode<T>(
+    wifi: &WifiConfig,
+    hosts: &[HostConfig],
+    host: usize,
+    tell: impl FnOnce(&WifiConfig, &AirTimes, &Noise, ModeId) -> T,
+) -> T {
     let times = AirTimes::new(wifi, hosts);
     let own = wifi.of_station(&hosts[host]);
     let noise = Noise::new(&own, &hosts[host], &times);
@@ -24,7 +34,43 @@ pub(crate) fn alone(wifi: &WifiConfig, hosts: &[HostConfig], host: usize) -> (Ra
         (true, _) | (false, RateControl::Ideal) => best_mode(&own, &times, &noise),
         (false, _) => own.rate.into(),
     };
-    of_mode(&own, &times, &noise, id)
+    tell(&own, &times, &noise, id)
+}
+
+/// One station's packets on a silent medium, without losses.
+#[derive(Clone, Debug)]
+pub(crate) struct AirHop {
+    mode: Mode,
+    /// The least bytes with RTS and CTS, and how long these take.
+    rts_above: Option<(Bytes, Span)>,
+    /// From one full packet to the next.
+    cycle: Span,
+}
+
+/// Those of the host of this number.
+pub(crate) fn air_hop(wifi: &WifiConfig, hosts: &[HostConfig], host: usize) -> AirHop {
+    with_mode(wifi, hosts, host, |own, times, noise, id| {
+        let (throughput, _) = of_mode(own, times, noise, id);
+        let mode = *times.mode(id);
+        let rts_above = own.rts_threshold.map(|threshold| (threshold, mode.rts + mode.cts + times.cell.sifs));
+        AirHop { mode, rts_above, cycle: throughput.transmission_time(PACKET) }
+    })
+}
+
+impl AirHop {
+    /// A packet for which nothing waits.
+    pub(crate) fn first(&self, packet: Bytes) -> Span {
+        let bytes = self.mode.frame_bytes(packet);
+        match self.rts_above.filter(|(threshold, _)| bytes > threshold.get()) {
+            Some((_, rts)) => rts + self.mode.ppdu_after_cts(bytes),
+            None => self.mode.ppdu(bytes),
+        }
+    }
+
+    /// From one packet to the next, of this size.
+    pub(crate) fn next(&self, packet: Bytes) -> Span {
+        self.cycle.saturating_sub(self.first(PACKET).saturating_sub(self.first(packet)))
+    }
 }
 
 /// The mode with the greatest throughput, up to the station's highest; the slowest of equals.

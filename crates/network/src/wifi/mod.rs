@@ -3,7 +3,7 @@
 //!
 //! `cell` (what they have in common, and protection), `edca` (the access categories), `constants` and `modulation` (the
 //! standard's constants), `airtime` (durations of
-//! frames), `alone` (throughput of one station), `backoff` (channel access), `noise` (losses), `rate_control` (choice
+//! frames), `alone` (throughput of one station, and what one of its packets takes), `backoff` (channel access), `noise` (losses), `rate_control` (choice
 //! of mode), `originator` and `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of
 //! them, with counts), `sender` (the next receiver), `air_use` (use of air time), `medium` (the frame exchange that
 //! ties them together).
@@ -25,7 +25,7 @@ mod recipient;
 mod sender;
 mod wheel;
 
-pub(crate) use alone::alone;
+pub(crate) use alone::{AirHop, air_hop, alone};
 pub use cell::Band;
 pub(crate) use constants::{OFDM_WINDOW, SHORT_WINDOW};
 pub use constants::{PhyRate, Standard};

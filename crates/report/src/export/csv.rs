@@ -14,7 +14,7 @@ const FIRST: [&str; 4] = ["id", "host", "direction", "kind"];
 const OF_CONNECTIONS: [&str; 2] = ["retransmits", "timeouts"];
 
 /// The names of all files that [`tables`] may give.
-pub const TABLES: [&str; 4] = ["flows.csv", "series.csv", "queues.csv", "datagrams.csv"];
+pub const TABLES: [&str; 5] = ["flows.csv", "series.csv", "queues.csv", "datagrams.csv", "transfers.csv"];
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Table {
     pub text: String,
 }
 
-/// The flows of a run, then its series: of connections, queues and datagrams, as far as there are any.
+/// The flows of a run, then its series: of connections, queues, datagrams and transfers, as far as there are any.
 ///
 /// Columns of flows are the keys of `flows` in `result.json`, with `_` between a key and one inside it: `rtt_ms_p95`.
 /// Columns of series are those of the Parquet files. What is not there is an empty field, and so is what flows of
@@ -43,7 +43,8 @@ pub fn tables(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> R
         packets: series.queues.packets[row],
     });
     let datagrams = series.datagrams.rows().filter(|row| is_wanted(row.flow));
-    let texts = [flows(&wanted), rows(connections), rows(queues), rows(datagrams)];
+    let transfers = series.transfers.rows().filter(|row| is_wanted(row.flow));
+    let texts = [flows(&wanted), rows(connections), rows(queues), rows(datagrams), rows(transfers)];
     let tables = TABLES.into_iter().zip(texts).map(|(name, text)| Table { name, text });
     Ok(tables.filter(|table| !table.text.is_empty()).collect())
 }

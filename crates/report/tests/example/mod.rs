@@ -5,8 +5,8 @@
 use lasthop_measure::{distribution, mean};
 use lasthop_scenario::{
     AccessResult, Build, Case, Clock, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec,
-    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, UsedKernel, Vary,
-    place_name,
+    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TransferSample,
+    TransferSeries, UsedKernel, Vary, place_name,
 };
 
 const TEN_UPLOADS: &str = "\
@@ -119,6 +119,15 @@ pub(crate) fn run(scenario: &Scenario) -> (RunResult, Series) {
         });
         series.queues.push(QueueSample { t_s, place: "host_0".into(), packets: flows[0].cwnd as u32 });
     }
+    let transfer = |start_s, completion_s: Option<f64>| TransferSample {
+        flow: 0,
+        host: 0,
+        start_s,
+        bytes: 65_536,
+        completion_s,
+        slowdown: completion_s.map(|completion_s| completion_s / 0.5),
+    };
+    series.transfers = TransferSeries::of([transfer(1.5, Some(0.75)), transfer(2.5, None)]);
     (result(scenario, &hosts, &flows), series)
 }
 
@@ -233,6 +242,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         rtt_per_ack_ms: None,
         messages: None,
         transfers: None,
+        slowdowns: Vec::new(),
         pings: None,
         datagrams: None,
         videos: None,

@@ -109,16 +109,23 @@ pub(super) struct Reader<'a> {
 }
 
 /// Lines with their numbers, without comments and empty ones; and a digest of what was read.
-struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     number: u32,
     digest: Sha256,
 }
 
+impl Lines<BufReader<File>> {
+    pub(crate) fn open(path: &std::path::Path) -> io::Result<Self> {
+        let reader = BufReader::with_capacity(1 << 16, lasthop_files::open_to_read(path)?);
+        Ok(Self { reader, buffer: Vec::new(), number: 0, digest: Sha256::new() })
+    }
+}
+
 impl<R: io::BufRead> Lines<R> {
     /// The next line is in the buffer. `None` at the end.
-    fn next(&mut self) -> io::Result<Option<(u32, &str)>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<(u32, &str)>> {
         let range = loop {
             self.buffer.clear();
             let read = self.reader.by_ref().take(MOST_LINE + 1).read_until(b'\n', &mut self.buffer)?;
@@ -152,19 +159,19 @@ impl<R: io::BufRead> Lines<R> {
 
 /// What parts the cells of a CSV.
 #[derive(Clone, Copy)]
-enum Separator {
+pub(crate) enum Separator {
     Letter(char),
     WhiteSpace,
 }
 
 impl Separator {
     /// That of the first line.
-    fn of(line: &str) -> Self {
+    pub(crate) fn of(line: &str) -> Self {
         [',', ';'].into_iter().find(|letter| line.contains(*letter)).map_or(Self::WhiteSpace, Self::Letter)
     }
 
     /// The cells without their quotes, within which nothing parts them.
-    fn cells(self, line: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn cells(self, line: &str) -> impl Iterator<Item = &str> {
         let mut quoted = false;
         let parts = line.split(move |letter: char| {
             quoted ^= letter == '"';
@@ -186,8 +193,7 @@ impl Separator {
 impl<'a> Reader<'a> {
     /// Opens a trace, whose name in messages is `file`.
     pub(super) fn open(path: &std::path::Path, file: &'a str, of: Part, start_s: f64, end_s: f64) -> io::Result<Self> {
-        let reader = BufReader::with_capacity(1 << 16, lasthop_files::open_to_read(path)?);
-        let lines = Lines { reader, buffer: Vec::new(), number: 0, digest: Sha256::new() };
+        let lines = Lines::open(path)?;
         Ok(Self { lines, file, of, start_s, end_s, assumes_header: false })
     }
 

@@ -61,6 +61,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         rtt_per_ack_ms: None,
         messages: None,
         transfers: None,
+        slowdowns: Vec::new(),
         pings: None,
         datagrams: None,
         videos: None,

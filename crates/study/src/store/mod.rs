@@ -22,7 +22,7 @@ mod runs;
 pub use key::Key;
 pub use runs::{StoreChoice, StoredRuns};
 
-use lasthop_scenario::{Build, DatagramSeries, FlowSeries, HostsKind, QueueSeries, RunResult, Scenario, Series};
+use lasthop_scenario::{Build, HostsKind, RunResult, Scenario, Series};
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
@@ -107,10 +107,8 @@ impl Store {
     /// and absent.
     pub fn get(&self, key: &Key, series: bool) -> Option<StoredRun> {
         let result: RunResult = self.read(key, "")?;
-        let series: Option<(FlowSeries, QueueSeries, DatagramSeries)> =
-            if series { Some(self.read(key, SERIES)?) } else { None };
+        let series: Option<Series> = if series { Some(self.read(key, SERIES)?) } else { None };
         self.use_now(key);
-        let series = series.map(|(flows, queues, datagrams)| Series { flows, queues, datagrams });
         Some(StoredRun { result, series })
     }
 
@@ -125,7 +123,7 @@ impl Store {
         assert_eq!(result.hosts_kind, HostsKind::Simulated, "a run of kernel hosts is a measurement");
         // Series first: whoever finds the result may ask for them.
         if let Some(series) = series {
-            self.write(key, SERIES, &entry::encode(key, &(&series.flows, &series.queues, &series.datagrams)))?;
+            self.write(key, SERIES, &entry::encode(key, series))?;
         }
         let result = RunResult { scenario: serde_json::Value::Null, build: Build::default(), ..result.clone() };
         self.write(key, "", &entry::encode(key, &result))?;

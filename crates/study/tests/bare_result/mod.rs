@@ -22,6 +22,7 @@ pub(crate) fn bare_result(scenario: &Scenario) -> RunResult {
         rtt_per_ack_ms: None,
         messages: None,
         transfers: None,
+        slowdowns: Vec::new(),
         pings: None,
         datagrams: None,
         videos: None,

@@ -24,7 +24,8 @@ pub use ping::Ping;
 pub use player::VideoResult;
 pub use quic::{Quic, QuicLaw};
 pub use saturated::Saturated;
-pub use transfers::Transfers;
+pub(crate) use transfers::OPEN;
+pub use transfers::{Pace, Transfers};
 pub use video::{Ladder, Video};
 
 pub(crate) use crate::desk::Desk;
@@ -38,6 +39,7 @@ pub(crate) use lasthop_keys::{DocumentError, Part};
 use lasthop_units::{Bytes, Span, Time};
 use on_off::OnOffKeys;
 use quic::QuicKeys;
+use rand_chacha::ChaCha8Rng;
 use transfers::TransfersKeys;
 use video::VideoKeys;
 
@@ -48,7 +50,7 @@ kinds! {
     OnOff(on_off: OnOffKeys) = "on-off", over Tcp, in Streams;
     /// Small messages, as of a person who types.
     Interactive(interactive: InteractiveKeys) = "interactive", over Tcp, in Messages;
-    /// Pieces of one size, or of [many](#sizes-of-transfers), with pauses, each over a new connection.
+    /// Pieces of one size, or of [many](#sizes-of-transfers), with pauses or [as they arrive](#open-loop), each over a new connection.
     Transfers(transfers: TransfersKeys) = "transfers", over Tcp, in Transfers;
     /// A packet every `gap_ms`, which the other end answers with one of the same size.
     Ping = "ping", over Udp, in Pings;
@@ -108,6 +110,17 @@ pub trait Kind {
     /// Whether it has more to send from its start to its end.
     fn is_endless(&self) -> bool {
         false
+    }
+
+    /// Its transfers from its start until then, each with its own start: connections beside each other, each with the kind that its
+    /// application has. `None`: it has one connection at a time, which it opens itself.
+    fn arrivals(&self, _from: Time, _until: Time, _stream: &mut ChaCha8Rng) -> Option<Vec<(Time, TrafficKind)>> {
+        None
+    }
+
+    /// How many these are on the mean.
+    fn expected_arrivals(&self, _from: Time, _until: Time) -> Option<f64> {
+        None
     }
 
     /// The size of its IP packets, if they are its own and not those of TCP or QUIC.
