@@ -107,7 +107,10 @@ fn names() -> String {
 
 fn law(name: &str) -> Result<LawName, String> {
     let found = LawName::for_the_kernel().find(|law| law.as_str() == name);
-    found.ok_or_else(|| format!("no law is called {name:?}; there are {}", names()))
+    found.ok_or_else(|| match LawName::ALL.into_iter().any(|law| law.as_str() == name) {
+        true => format!("{name:?} is a law of simulated hosts, and not loaded; loaded can be {}", names()),
+        false => format!("no law is called {name:?}; there are {}", names()),
+    })
 }
 
 fn setting(text: &str) -> Result<Setting, String> {

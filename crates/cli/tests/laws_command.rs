@@ -248,6 +248,7 @@ fn lastlink_prepares_listeners_and_permits_by_client_and_port() {
 fn mistakes_are_named_and_change_nothing() {
     in_namespaces(|| {
         refused(&laws(&["load", "vegas"]), &["no law is called \"vegas\"", "hd, chd, cdg, cdg-linux, ucc"]);
+        refused(&laws(&["load", "bbr"]), &["\"bbr\" is a law of simulated hosts, and not loaded", "hd, chd, cdg"]);
         refused(&laws(&["load", "ucc", "--set", "ucc.alpha=2"]), &["ucc.alpha = 2", "a number from 0 to 1"]);
         for value in ["5%", "high"] {
             let setting = format!("lastlink.error_max={value}");

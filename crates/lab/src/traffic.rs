@@ -31,7 +31,7 @@ use lasthop_connection::TcpState;
 use lasthop_kernel::tcp_state;
 use lasthop_network::schedule::Schedule as Due;
 use lasthop_scenario::{Direction, Kind as _, SERVER_PORT};
-use lasthop_traffic::{Action, Message};
+use lasthop_traffic::{Action, Copies, Message};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -96,6 +96,8 @@ struct Flow {
     broken: bool,
     delivered: Vec<(Time, Message)>,
     sent: Vec<(Time, u64)>,
+    /// Which datagrams have come to their receiver, and which answers to their sender.
+    copies: [Copies; 2],
 }
 
 /// The socket of an epoll event.
@@ -166,6 +168,7 @@ impl<'a> Traffic<'a> {
                 broken: false,
                 delivered: Vec::new(),
                 sent: Vec::new(),
+                copies: Default::default(),
             });
         }
         let mut due = Due::new(plans.len());

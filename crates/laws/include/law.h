@@ -63,6 +63,12 @@
 /* TCP_INFINITE_SSTHRESH of the kernel: before the first loss */
 #define LH_INFINITE_SSTHRESH 0x7fffffffU
 
+/*
+ * The greatest window: more segments than the greatest receive window has, 2^30 bytes (RFC 7323 section 2.3), of 64 bytes
+ * each. A law that sets a greater one gets this.
+ */
+#define LH_MAX_WINDOW 0x1000000U
+
 /* RFC 5681 section 3.1 (4): the least ssthresh */
 #define LH_MIN_SSTHRESH 2U
 

@@ -46,6 +46,8 @@ use std::fmt;
 
 /// The ssthresh of a connection that has seen no loss.
 pub const INFINITE_SSTHRESH: u32 = c::LH_INFINITE_SSTHRESH;
+/// The greatest window of a law.
+const MAX_WINDOW: u32 = c::LH_MAX_WINDOW;
 
 /// This ssthresh, or `None` if it is infinite.
 pub const fn finite_ssthresh(segments: u32) -> Option<u32> {
@@ -172,6 +174,7 @@ impl Law {
             LawName::Own(own) => own.acked(&mut self.raw, self.parameters.raw(), event, window),
             _ => call::lh_law_acked(&mut self.raw, self.parameters.raw(), event, window),
         }
+        window.cwnd_segments = window.cwnd_segments.min(MAX_WINDOW);
     }
 
     /// A reduction begins: sets only ssthresh.
@@ -239,6 +242,7 @@ impl Law {
             LawName::Own(own) => own.sampled(&mut self.raw, self.parameters.raw(), sample, steering),
             _ => call::lh_law_sampled(&mut self.raw, self.parameters.raw(), sample, steering),
         }
+        steering.cwnd_segments = steering.cwnd_segments.min(MAX_WINDOW);
     }
 
     /// Data leave with nothing in flight, after the application had none, for a law that steers.
@@ -247,6 +251,7 @@ impl Law {
             LawName::Own(own) => own.resumed(&mut self.raw, self.parameters.raw(), sample, steering),
             _ => call::lh_law_resumed(&mut self.raw, self.parameters.raw(), sample, steering),
         }
+        steering.cwnd_segments = steering.cwnd_segments.min(MAX_WINDOW);
     }
 
     /// The last reduction was needless; the stack has restored `window`.

@@ -1,7 +1,7 @@
 //! What becomes of single datagrams: loss, delay, jitter.
 //!
-//! A datagram that has not come at the end of the run may be lost or under way. It is lost if a later one of its flow
-//! has come, or if it has been under way for longer than the slowest of its flow. Otherwise it counts as neither.
+//! A datagram that has not come at the end of the run may be lost or under way. It is lost if it has been under way for longer than
+//! the slowest of its flow; and where none overtakes another, if a later one has come. Otherwise it counts as neither.
 //!
 //! Jitter is the mean of |D| of RFC 3550 §6.4.1: the difference between the delay of a datagram and that of the one
 //! received before it. RFC 3550 has a moving average of the same, whose last value tells of the last datagrams only.
@@ -9,7 +9,7 @@
 use crate::quantiles::{distribution, mean};
 use lasthop_scenario::DatagramResult;
 use lasthop_units::{Span, Time};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 /// The datagrams of one flow, without those that were sent before the end of the warm-up.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,29 +18,30 @@ pub struct DatagramMeter {
     took_ms: Vec<f64>,
     /// The differences between neighbours.
     jitter_ms: Vec<f64>,
-    /// Sent after the latest one that came: number and time.
-    under_way: VecDeque<(u64, Time)>,
-    /// A bit for each number, in words of 64: it has come.
-    came: Vec<u64>,
+    /// Which have not come: where none overtakes another, of those sent after the latest one that came. By number, with their times.
+    under_way: BTreeMap<u64, Time>,
+    /// Whether the network lets datagrams overtake each other.
+    overtakes: bool,
 }
 
 impl DatagramMeter {
+    /// In a network where datagrams overtake each other, or do not.
+    pub fn new(overtakes: bool) -> Self {
+        Self { overtakes, ..Self::default() }
+    }
+
     /// The datagram of this number was sent after the warm-up; numbers ascend.
     pub fn on_sent(&mut self, now: Time, number: u64) {
         self.sent += 1;
-        self.under_way.push_back((number, now));
+        self.under_way.insert(number, now);
     }
 
-    /// This datagram, sent after the warm-up, has come, or the answer to it, `took` after it was sent. Only the first time counts.
+    /// This datagram, sent after the warm-up, has come for the first time, or the answer to it, `took` after it was sent.
     pub fn on_received(&mut self, number: u64, took: Span) {
-        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
-        self.came.resize(self.came.len().max(word + 1), 0);
-        if self.came[word] & bit != 0 {
-            return;
-        }
-        self.came[word] |= bit;
-        while self.under_way.front().is_some_and(|(under_way, _)| *under_way <= number) {
-            self.under_way.pop_front();
+        if self.overtakes {
+            self.under_way.remove(&number);
+        } else {
+            self.under_way = self.under_way.split_off(&(number + 1));
         }
         let took_ms = took.as_millis_f64();
         self.jitter_ms.extend(self.took_ms.last().map(|before| (took_ms - before).abs()));
@@ -51,7 +52,7 @@ impl DatagramMeter {
     fn undecided(&self, end: Time) -> u64 {
         let slowest = self.took_ms.iter().copied().fold(0.0, f64::max);
         let may_come = |since: Time| end.saturating_since(since).as_millis_f64() <= slowest;
-        self.under_way.iter().filter(|(_, since)| may_come(*since)).count() as u64
+        self.under_way.values().filter(|since| may_come(**since)).count() as u64
     }
 }
 
@@ -108,10 +109,17 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_twice_counts_once_and_one_that_comes_late_is_not_lost() {
-        let result = datagrams([&meter(70, &[(0, 10), (0, 20), (69, 10), (68, 150), (69, 30)])], ms(7000), false);
+    fn one_that_comes_late_is_not_lost_and_where_some_overtake_one_under_way_is_not() {
+        let result = datagrams([&meter(70, &[(0, 10), (69, 10), (68, 150)])], ms(7000), false);
         assert_eq!((result.received, result.lost), (3, 67));
         assert_eq!(result.one_way_ms.map(|took| (took.min, took.max)), Some((10.0, 150.0)));
+        // Number 3 has overtaken 1 and 2. At 440 ms 1 has been under way for 340 ms, longer than the slowest; 2 for 240 ms.
+        let mut meter = DatagramMeter::new(true);
+        (0..4).for_each(|number| meter.on_sent(ms(100 * number), number));
+        [(0, 250), (3, 0)].into_iter().for_each(|(number, took)| meter.on_received(number, Span::from_millis(took)));
+        assert_eq!(datagrams([&meter], ms(440), false).lost, 1);
+        meter.on_received(1, Span::from_millis(345));
+        assert_eq!(datagrams([&meter], ms(446), false).lost, 0);
     }
 
     #[test]

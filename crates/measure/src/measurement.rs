@@ -181,6 +181,7 @@ pub struct RealTime {
 impl<'a> Measurement<'a> {
     /// A run of this scenario, whose [`Scenario::expanded_hosts`] are `hosts`. `series`: whether series are kept.
     pub fn new(scenario: &'a Scenario, hosts: &'a [HostSpec], series: bool) -> Self {
+        let overtakes = scenario.network().reorders();
         let (mut flows, mut connections): (Vec<Flow<'_>>, Vec<Connection>) = (Vec::new(), Vec::new());
         for spec in hosts.iter().flat_map(|host| &host.flows) {
             if flows.last().is_none_or(|flow| flow.spec.id != spec.id) {
@@ -189,7 +190,7 @@ impl<'a> Measurement<'a> {
                     meter: FlowMeter::default(),
                     round_trips: RoundTrips::default(),
                     deliveries: DeliveryMeter::default(),
-                    datagrams: DatagramMeter::default(),
+                    datagrams: DatagramMeter::new(overtakes),
                     video: None,
                     received: Bytes::ZERO,
                     before: (spec.start, Bytes::ZERO),

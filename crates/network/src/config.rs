@@ -340,6 +340,19 @@ impl Config {
         Self { hosts, topology, changes: Vec::new(), opportunities: Vec::new() }
     }
 
+    /// Whether packets of one host overtake each other on a wire.
+    pub fn reorders(&self) -> bool {
+        let any = |mut all: std::slice::Iter<'_, Impairments>| {
+            all.any(|one| one.reorder > Probability::ZERO || one.jitter_reorders)
+        };
+        match &self.topology {
+            Topology::AccessPoint { path, .. } => any(path.impairments.iter()),
+            Topology::Links(links) => {
+                links.links.iter().any(|link| any([link.forth.impairments, link.back.impairments].iter()))
+            }
+        }
+    }
+
     /// Whether its Wi-Fi transmissions carry several packets: 802.11n and later.
     pub const fn aggregates(&self) -> bool {
         match &self.topology {

@@ -16,6 +16,12 @@ pub enum Problem {
     SmallTable(String),
     /// It has a variable that outlives an event.
     Variable(String),
+    /// It is of both forms.
+    BothForms,
+    /// It is of neither.
+    NeitherForm,
+    /// It has an event of the second form, and does not say that it is of that.
+    UndeclaredForm,
 }
 
 impl fmt::Display for Problem {
@@ -35,6 +41,15 @@ impl fmt::Display for Problem {
                 f,
                 "{name} is a table of 4, 8, 16 or 32 bytes, for which the kernel's half has no place: give it one entry more"
             ),
+            Self::BothForms => f.write_str(
+                "it has sampled() and acked(): a law of the second form hears of ACKs by sampled() alone; leave one of the two out (law.h)",
+            ),
+            Self::NeitherForm => {
+                f.write_str("it has neither acked() nor sampled(): a law sets its window in one of them at each ACK (law.h)")
+            }
+            Self::UndeclaredForm => {
+                f.write_str("it has sampled() without a line '#define LH_LAW_HAS_SAMPLED 1', LAW as in its entry (law.h)")
+            }
             Self::Variable(name) => write!(
                 f,
                 "{name} is a variable of all connections: what a law remembers is in its struct, one for each connection"
@@ -77,6 +92,36 @@ fn first_in(symbols: &str, is_meant: impl Fn(&str) -> bool) -> Option<String> {
         let is_one = is_meant(section.split('\t').next()?) && kind != "SECTION" && own != DIVIDED_BY_ZERO;
         is_one.then(|| own.to_owned())
     })
+}
+
+/// What is wrong with the form of a law, by the text of its headers.
+pub(crate) fn form(text: &str) -> Option<Problem> {
+    let text = without_comments(text);
+    let words = |text: &str| -> Vec<String> {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        text.split(move |c| !is_part(c)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    // Its entry is what the static assertions of own.c ask for.
+    let entry = words(text.split_once("LH_LAW_ENTRY(")?.1);
+    let (law, constant) = (entry.first()?, entry.get(1)?);
+    let has = |event: &str| text.contains(&format!("lh_{law}_{event}("));
+    let is_declared = words(&text).contains(&format!("LH_{constant}_HAS_SAMPLED"));
+    match (has("acked"), has("sampled"), is_declared) {
+        (true, true, _) => Some(Problem::BothForms),
+        (false, false, _) => Some(Problem::NeitherForm),
+        (false, true, false) => Some(Problem::UndeclaredForm),
+        _ => None,
+    }
+}
+
+fn without_comments(text: &str) -> String {
+    let (mut rest, mut left) = (text, String::new());
+    while let Some((before, comment)) = rest.split_once("/*") {
+        left += before;
+        rest = comment.split_once("*/").map_or("", |(_, behind)| behind);
+    }
+    left += rest;
+    left.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
 /// The first line, from 1, with this word outside a line comment.

@@ -154,6 +154,7 @@ impl Workshop {
         for _ in 0..TRIES {
             let job = Job::begin(self, header, &file)?;
             let source = job.source()?;
+            job.check_form(&source)?;
             let folder = self.cache.join(&source.product);
             let same = |made: &&Made| {
                 made.built.folder == folder
@@ -300,6 +301,17 @@ impl<'a> Job<'a> {
         }
         let files = files.into_iter().map(|path| (path.clone(), stamp(&path))).collect();
         Ok(Source { files, digest: hexadecimal(digest), product: hexadecimal(product) })
+    }
+
+    /// Refuses a law of both forms, or of none, in words: to the compiler these are macros.
+    fn check_form(&self, source: &Source) -> Result<(), Error> {
+        let mut text = String::new();
+        for (path, _) in &source.files {
+            text += &fs::read_to_string(path).map_err(Error::file("reading", path))?;
+        }
+        let refuse =
+            |problem: check::Problem| Error::Law { header: self.header.to_owned(), problem: problem.to_string() };
+        check::form(&text).map_or(Ok(()), |problem| Err(refuse(problem)))
     }
 
     fn build(&self, products: &Path, digest: &str) -> Result<Built, Error> {

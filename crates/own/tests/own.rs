@@ -42,6 +42,9 @@ fn law(fields: &str, acked: &str, lost: &str) -> String {
     )
 }
 
+/// An event of the second form, before a law of the first.
+const SAMPLES: &str = "#define LH_MINE_HAS_SAMPLED 1\nstatic inline void lh_mine_sampled(struct lh_mine *law, \
+                       const struct lh_rate_sample *sample, struct lh_steering *steering) { steering->cwnd_segments = 9; }\n";
 const GROWS: &str = "lh_reno_grow(acked, window);";
 const HALVES: &str = "lh_reno_halve(lost, window);";
 /// Where the body of `acked` is in [`law`].
@@ -215,6 +218,7 @@ fn a_header_that_is_no_law_is_refused_with_its_line_and_what_to_do() {
     assert!(made_of("mine.h", &law("__u32 a;", GROWS, HALVES)).is_ok());
     let acked = |body: &str| refusal(&law("__u64 a;", body, HALVES));
     let place = format!("mine.h:{ACKED_LINE}");
+    let whole = law("__u32 a;", GROWS, HALVES);
     for (message, parts) in [
         (acked("window->cwnd_segments *= 1.5;"), &[&*place, "floating point", "ratios in millionths"][..]),
         (
@@ -228,6 +232,12 @@ fn a_header_that_is_no_law_is_refused_with_its_line_and_what_to_do() {
         (acked("window->cwnd_segments += noise();"), &[&place, "does not compile", "noise"]),
         (acked("window->cwnd_segments ="), &["does not compile", "mine.h:10", "expected expression"]),
         (acked("window->cwnd_segments = 0;"), &["its acked() leaves a window of 0 segments; the least is 1"]),
+        (refusal(&(SAMPLES.to_owned() + &whole)), &["it has sampled() and acked()"]),
+        (refusal(&whole.replace("lh_mine_acked", "lh_mine_arrived")), &["it has neither acked() nor sampled()"]),
+        (
+            refusal(&(SAMPLES.replace("#define", "//") + &whole.replace("lh_mine_acked", "lh_mine_arrived"))),
+            &["it has sampled() without a line", "LH_LAW_HAS_SAMPLED 1"],
+        ),
         (
             refusal(&law("__u32 a;", GROWS, "window->ssthresh_segments = 0;")),
             &["its lost() leaves an ssthresh of 0; the least is LH_MIN_SSTHRESH, 2"],
@@ -442,4 +452,13 @@ fn an_edited_header_or_one_that_it_includes_is_another_law_and_the_same_text_is_
     let left: Vec<_> =
         fs::read_dir(folder.path().join("cache")).expect("a folder").flatten().map(|entry| entry.path()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn a_window_without_end_is_the_greatest_that_a_law_can_have() {
+    let built = made_of("mine.h", &law("__u32 at;", "window->cwnd_segments = 0xffffffff;", HALVES)).expect("a law");
+    let mut law = Law::new(built.law, Start::default());
+    let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+    law.on_acked(&Acked { acked_segments: 1, ..Acked::default() }, &mut window);
+    assert_eq!(window.cwnd_segments, 1 << 24);
 }

@@ -1,7 +1,8 @@
 //! Figures, tables and series files, made only from results.
 //!
 //! - [`write_run`] writes one run to a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
-//!   `datagrams.parquet`, `transfers.parquet`, `figures/*.svg`, or in other formats ([`FigureFormat`]), and one self-contained `report.html`.
+//!   `datagrams.parquet`, `transfers.parquet`, `figures/*.svg`, or in other formats ([`FigureFormat`]), and one self-contained
+//!   `report.html`.
 //! - [`write_comparison`] writes several runs: `comparison.json`, `scenario.toml`, the figures that compare them,
 //!   `report.html`, and each run as above in `cases/`.
 //! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.

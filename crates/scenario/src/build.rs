@@ -40,8 +40,8 @@ pub(crate) fn network(
                         path.bleach_ecn,
                     ),
                     impairments(
-                        path.loss_burst_packets,
-                        path.jitter_ms,
+                        path.back_loss_burst_packets,
+                        path.back_jitter_ms,
                         path.jitter_reorders,
                         path.back_reorder,
                         path.back_duplicate,

@@ -62,6 +62,7 @@ fn place(field: Field) -> (&'static str, &'static str) {
         Field::Wired(DirectionField::Queue(field)) => (access, key_of_queue(field)),
         Field::Path(PathField::QueuePackets) => (key!(ScenarioKeys, path), key!(PathKeys, queue_packets)),
         Field::Path(PathField::LossBurst) => (key!(ScenarioKeys, path), key!(PathKeys, loss_burst_packets)),
+        Field::Path(PathField::BackLossBurst) => (key!(ScenarioKeys, path), key!(PathKeys, back_loss_burst_packets)),
         Field::Path(PathField::Rate) => (key!(ScenarioKeys, path), key!(PathKeys, rate_mbps)),
         Field::Link(_, field) => (links, key_of_link(field)),
         Field::Change(_, field) => (key!(ScenarioKeys, changes), key_of_change(field)),

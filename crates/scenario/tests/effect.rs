@@ -256,3 +256,28 @@ fn toml_files(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     files.filter(|file| file.extension().is_some_and(|ending| ending == "toml")).collect()
 }
+
+#[test]
+fn keys_of_wires_are_named_that_change_nothing_without_another() {
+    let links = "[[links]]\nbetween = [\"A\", \"B\"]\n[[hosts]]\nnode = \"A\"\n[[hosts.flows]]\nto = \"B\"\n";
+    let no_delay = UPLOADS.replace("rtt_ms = 20", "rtt_ms = 0");
+    for (text, key, value, why, with) in [
+        (UPLOADS, "path.loss_burst_packets", "3", "loss and back_loss are 0", "path.loss=0.1"),
+        (UPLOADS, "path.loss_burst_packets", "3", "loss and back_loss are 0", "path.back_loss=0.1"),
+        (UPLOADS, "path.back_loss_burst_packets", "3", "back_loss is 0", "path.back_loss=0.1"),
+        (UPLOADS, "path.jitter_reorders", "true", "jitter_ms and back_jitter_ms are 0", "path.jitter_ms=1"),
+        (UPLOADS, "path.jitter_reorders", "true", "jitter_ms and back_jitter_ms are 0", "hosts.0.path_jitter_ms=1"),
+        (&no_delay, "path.reorder", "0.1", "the delay and jitter_ms are 0", "path.rtt_ms=1"),
+        (&no_delay, "path.back_reorder", "0.1", "the delay back and back_jitter_ms are 0", "hosts.0.path_rtt_ms=1"),
+        (links, "links.0.loss_burst_packets", "3", "loss and back_loss are 0", "links.0.loss=0.1"),
+        (links, "links.0.jitter_reorders", "true", "jitter_ms and back_jitter_ms are 0", "links.0.back_jitter_ms=1"),
+        (links, "links.0.reorder", "0.1", "the delay and jitter_ms are 0", "links.0.delay_ms=1"),
+        (links, "links.0.back_reorder", "0.1", "the delay back and back_jitter_ms are 0", "links.0.back_delay_ms=1"),
+    ] {
+        let set = format!("{key}={value}");
+        assert_eq!(told(text, &[&set]), [format!("the command line: {key} has no effect here: {why}")]);
+        assert_eq!(told(text, &[&set, with]), [""; 0], "{set} {with}");
+    }
+    let later = format!("{UPLOADS}[[changes]]\nat_s = 5\nloss = 0.1\n");
+    assert_eq!(told(&later, &["path.loss_burst_packets=3"]), [""; 0]);
+}

@@ -546,7 +546,7 @@ fn a_path_of_a_hosts_own_is_in_range_and_not_with_links() {
     let with_links = linked_message("node = \"N1\"", "node = \"N1\"\npath_rtt_ms = 40", &[]);
     assert!(with_links.starts_with("linked.toml:11: hosts[0].path_rtt_ms: 40 ms"), "{with_links}");
     let with_links = linked_message("node = \"N1\"", "node = \"N1\"\npath_jitter_ms = 4", &[]);
-    assert!(with_links.starts_with("linked.toml:11: hosts[0].path_jitter_ms: 4000 us cannot be here"), "{with_links}");
+    assert!(with_links.starts_with("linked.toml:11: hosts[0].path_jitter_ms: 4 ms cannot be here"), "{with_links}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use lasthop_network::NodeId;
 use lasthop_quic::End;
 use lasthop_scenario::{Direction, FlowSpec};
 use lasthop_tcp::Endpoint;
-use lasthop_traffic::Application;
+use lasthop_traffic::{Application, Copies};
 use lasthop_units::{Bytes, Time};
 use std::collections::VecDeque;
 
@@ -33,8 +33,12 @@ pub(crate) struct Connection {
     pub(crate) has_failed: bool,
     /// The number of incarnations that gave up.
     pub(crate) failures: u64,
-    /// Payload of the datagrams received.
+    /// Payload of the datagrams received, without copies.
     pub(crate) datagrams_received: Bytes,
+    /// Which have come to their receiver, and which answers to their sender.
+    pub(crate) copies: [Copies; 2],
+    /// The number of the next datagram of a saturated flow.
+    pub(crate) filled: u64,
     /// Whether its end has been sampled.
     pub(crate) is_told: bool,
     past: Counts,
@@ -77,6 +81,8 @@ impl Connection {
             has_failed: false,
             failures: 0,
             datagrams_received: Bytes::ZERO,
+            copies: Default::default(),
+            filled: 0,
             is_told: false,
             past: Counts::default(),
             spec,

@@ -13,8 +13,8 @@ pub(crate) enum Payload {
     Segment(Segment),
     /// A beacon to all agents.
     Beacon(Datagram),
-    /// A datagram of a flow; without a stamp, of a saturated one.
-    Datagram(Option<Stamp>),
+    /// A datagram of a flow.
+    Datagram(Stamp),
     /// A datagram of QUIC.
     Quic(lasthop_quic::Datagram),
 }
@@ -40,7 +40,7 @@ impl Payload {
     }
 }
 
-/// What a datagram says that is measured.
+/// What a datagram says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) number: u64,

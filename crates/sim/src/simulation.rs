@@ -330,10 +330,7 @@ impl<'a> Simulation<'a> {
                         agent.on_beacon(now, packet.from, &datagram);
                     }
                 }
-                (Payload::Datagram(None), _) => {
-                    self.connections[connection].datagrams_received += packet.size - DATAGRAM_HEADERS;
-                }
-                (Payload::Datagram(Some(stamp)), _) => self.on_datagram(now, connection, packet.size, stamp),
+                (Payload::Datagram(stamp), _) => self.on_datagram(now, connection, packet.size, stamp),
             }
         }
         self.deliveries = deliveries;
@@ -481,18 +478,18 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A datagram has reached its end; a ping is answered.
+    /// A datagram has reached its end; a ping is answered, and so is each copy of it.
     fn on_datagram(&mut self, now: Time, connection: usize, size: Bytes, stamp: Stamp) {
         let flow = &mut self.connections[connection];
-        if stamp.is_answer {
-            self.measurement.on_received(now, connection, stamp.number, stamp.sent_at);
-            return;
+        let is_first = flow.copies[usize::from(stamp.is_answer)].is_first(stamp.number);
+        let pieces = flow.spec.kind.name().pieces();
+        if is_first && !stamp.is_answer {
+            flow.datagrams_received += size - DATAGRAM_HEADERS;
         }
-        flow.datagrams_received += size - DATAGRAM_HEADERS;
-        if flow.spec.kind.name().pieces() == Pieces::Pings {
+        if pieces == Pieces::Pings && !stamp.is_answer {
             let from = 1 - flow.writer;
             self.send(now, connection, from, size, Stamp { is_answer: true, ..stamp });
-        } else {
+        } else if is_first && pieces != Pieces::Streams {
             self.measurement.on_received(now, connection, stamp.number, stamp.sent_at);
         }
     }
@@ -502,7 +499,7 @@ impl<'a> Simulation<'a> {
         let flow = &self.connections[connection];
         let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
         let (number, dscp) = (connection as u32, flow.spec.dscp);
-        let payload = Payload::Datagram(Some(stamp));
+        let payload = Payload::Datagram(stamp);
         let packet = Packet { from, to, size, flow: number, dscp, ecn: Ecn::NotEct, id: Tag::NONE, payload };
         // The network counts a drop.
         let _counted = offer(&mut self.network, &mut self.capture, now, packet);
@@ -628,7 +625,7 @@ impl<'a> Simulation<'a> {
         while turns.offers < MOST_OFFERS && in_vain < turns.flows.len() {
             let (connection, size) = turns.flows[turns.next % turns.flows.len()];
             turns.next = (turns.next + 1) % turns.flows.len();
-            let flow = &self.connections[connection];
+            let flow = &mut self.connections[connection];
             let dscp = flow.spec.dscp;
             // Each access category has a queue of its own.
             if self.network.room_for(from, dscp) == 0 {
@@ -640,7 +637,9 @@ impl<'a> Simulation<'a> {
             // As much work as an event of the network.
             self.timer_events += 1;
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
-            let payload = Payload::Datagram(None);
+            let stamp = Stamp { number: flow.filled, sent_at: now, is_answer: false };
+            flow.filled += 1;
+            let payload = Payload::Datagram(stamp);
             let packet = Packet { from, to, size, flow: number, dscp, ecn: Ecn::NotEct, id: Tag::NONE, payload };
             if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 break;

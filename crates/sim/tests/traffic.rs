@@ -323,3 +323,37 @@ fn a_law_has_another_seed_in_each_transfer_of_an_open_loop_and_runs_are_repeated
     let until: Vec<_> = rows.iter().filter(|row| row.start_s < 15.0).map(|row| (row.start_s, row.bytes)).collect();
     assert_eq!(stopped.iter().map(|row| (row.start_s, row.bytes)).collect::<Vec<_>>(), until);
 }
+
+#[test]
+fn of_a_datagram_that_comes_twice_only_the_first_counts() {
+    for (kind, direction) in [("constant", "up"), ("constant", "down"), ("ping", "up"), ("saturated", "up")] {
+        let flow = [&format!("hosts.0.flows.0.kind={kind}")[..], &format!("hosts.0.flows.0.direction={direction}")];
+        let twice = [&flow[..], &["path.duplicate=1", "path.back_duplicate=1"]].concat();
+        let of = |overrides: &[&str]| {
+            let (result, series) = try_run(WIRE, overrides, true).unwrap_or_else(|error| panic!("{error}"));
+            let numbers = series.datagrams.number;
+            let all: std::collections::BTreeSet<u64> = numbers.iter().copied().collect();
+            assert_eq!(all.len(), numbers.len(), "{kind} {direction}: a row each");
+            (
+                result.aggregate_goodput_mbps,
+                result.flows[0].datagrams.map(|of| (of.sent, of.received, of.lost)),
+                numbers.len(),
+            )
+        };
+        let (once, copied) = (of(&flow), of(&twice));
+        assert!((copied.0 / once.0 - 1.0).abs() < 1e-3, "{kind} {direction}: {copied:?} and {once:?}");
+        assert_eq!((once.1, once.2), (copied.1, copied.2), "{kind} {direction}");
+    }
+}
+
+#[test]
+fn what_is_under_way_while_others_overtake_it_is_not_lost() {
+    // A packet in ten does not wait for the 500 ms. Until the end 25 of the others are under way.
+    let reorder = ["path.rtt_ms=1000", "path.reorder=0.1", "hosts.0.flows.0.kind=constant"];
+    let (_, call) = datagrams(&reorder);
+    assert_eq!(call.lost, 0, "{call:?}");
+    assert!((20..30).contains(&(call.sent - call.received)), "{call:?}");
+    let lossy = [&reorder[..], &["path.loss=0.05"]].concat();
+    let (_, lossy) = datagrams(&lossy);
+    assert!(lossy.lost_share.is_some_and(|share| (share - 0.05).abs() < 0.02), "{lossy:?}");
+}

@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+mod copies;
 mod desk;
 mod keys;
 mod kinds;
 mod sizes;
 
+pub use copies::Copies;
 pub use desk::{Action, Desk, Message};
 pub use kinds::{
     Bulk, Constant, Interactive, Kind, KindName, LEAST_PACKET, Ladder, OnOff, Pace, Pieces, Ping, Quic, QuicLaw,

@@ -155,6 +155,8 @@ static __always_inline __u32 clamped(struct tcp_sock *tp, __u32 window, __u32 le
 {
 	if (window > tp->snd_cwnd_clamp)
 		window = tp->snd_cwnd_clamp;
+	if (window > LH_MAX_WINDOW)
+		window = LH_MAX_WINDOW;
 	return window > least ? window : least;
 }
 

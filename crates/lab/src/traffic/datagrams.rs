@@ -80,13 +80,16 @@ impl Traffic<'_> {
             let [datagram, sent_ns] = [0, 8].map(|at| u64::from_be_bytes(std::array::from_fn(|byte| stamp[at + byte])));
             let (is_answer, datagram) = (datagram & ANSWER != 0, datagram & !ANSWER);
             let sent_at = Time::from_nanos(sent_ns);
+            // Only what was sent has a place.
+            let is_ours = usize::try_from(datagram).is_ok_and(|datagram| datagram < flow.sent.len());
+            let is_first = is_ours && flow.copies[usize::from(is_answer)].is_first(datagram);
             let is_ping = plan.spec.kind.name().pieces() == Pieces::Pings;
-            if !is_answer {
+            if is_first && !is_answer {
                 flow.received += Bytes::new(payload as u64);
             }
             if is_ping && !is_answer {
                 self.send_datagram(number, end, (datagram | ANSWER, sent_at), payload);
-            } else {
+            } else if is_first {
                 self.came.push(Came { at: now, flow: number, number: datagram, sent_at });
             }
         }

@@ -111,6 +111,8 @@ pub enum PathField {
     Rate,
     #[strum(to_string = "impairments.loss_burst")]
     LossBurst,
+    #[strum(to_string = "impairments.back.loss_burst")]
+    BackLossBurst,
 }
 
 /// A field of [`LinkConfig`](crate::LinkConfig).

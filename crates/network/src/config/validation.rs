@@ -58,7 +58,7 @@ impl PathConfig {
         check_rate(PathField::Rate, self.rate)?;
         let [up, down] = &self.impairments;
         up.validate(PathField::LossBurst, self.loss)?;
-        down.validate(PathField::LossBurst, self.back_loss)
+        down.validate(PathField::BackLossBurst, self.back_loss)
     }
 }
 
@@ -107,19 +107,20 @@ impl HostConfig {
         }
         let (shortest, longest) = self.turnaround;
         check(shortest <= longest, HostField::Turnaround, || {
-            (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
+            (format!("{} to {}", in_us(shortest), in_us(longest)), "the shorter one, then the longer one".into())
         })?;
         if let Some(HostPath { rtt: (shortest, longest), .. }) = self.path {
+            let given = || format!("{} to {}", in_ms(shortest), in_ms(longest));
             check(shortest <= longest, HostField::PathRtt, || {
-                (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
+                (given(), "the shorter one, then the longer one".into())
             })?;
             check(matches!(topology, Topology::AccessPoint { .. }), HostField::Path, || {
-                (format!("{shortest} to {longest}"), "none, for the delays of links are theirs".into())
+                (given(), "none, for the delays of links are theirs".into())
             })?;
         }
         if let Some(jitter) = self.path_jitter {
             check(matches!(topology, Topology::AccessPoint { .. }), HostField::PathJitter, || {
-                (jitter.to_string(), "none, for the delays of links are theirs".into())
+                (in_ms(jitter), "none, for the delays of links are theirs".into())
             })?;
         }
         Ok(())
@@ -377,6 +378,12 @@ pub(crate) fn check_snr<F: Display>(field: F, snr_db: f64) -> Result<(), ConfigE
     check((-10.0..=60.0).contains(&snr_db), field, || (snr_db.to_string(), "-10 to 60 dB".into()))
 }
 
+/// In the unit of the keys of delays.
+fn in_ms(span: Span) -> String {
+    format!("{} ms", span.as_millis_f64())
+}
+
+/// In the unit of the keys of the medium.
 fn in_us(span: Span) -> String {
     format!("{} us", span.as_nanos() as f64 / 1e3)
 }

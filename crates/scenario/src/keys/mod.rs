@@ -3,6 +3,7 @@
 
 mod laws;
 mod presets;
+mod wires;
 mod words;
 
 pub(crate) use laws::place_header;
@@ -190,17 +191,24 @@ keys! {
         queue_packets: usize = integer(1, 1_000_000), 1_000;
         /// The same as `loss` from a server to a host; without it, none is lost.
         back_loss: Option<Probability> = probability(), Absent;
-        /// How many packets are lost in a row, on average: losses come [in bursts](#paths-as-they-are). Without it, each packet is lost
-        /// for itself.
-        loss_burst_packets: Option<f64> = number(1.0, 1e6), Absent;
-        /// [Jitter](#paths-as-they-are), each way: the standard deviation of the delay, in milliseconds. Without it, none.
-        jitter_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
-        /// Whether a packet with a shorter delay overtakes those before it. Without it, packets of a host keep their order.
-        jitter_reorders: Option<bool> = flag(), Absent;
-        /// The share of packets, from a host to a server, that do not wait for the delay, and so [overtake](#paths-as-they-are) others.
-        reorder: Option<Probability> = probability(), Absent;
+        /// How many packets from a host to a server are lost in a row, on average: losses come [in bursts](#paths-as-they-are). Without
+        /// it, each packet is lost for itself.
+        loss_burst_packets: Option<f64> = number(1.0, 1e6), Absent, when vec![When::Not(wires::burst_in_vain)];
         /// The same from a server to a host.
-        back_reorder: Option<Probability> = probability(), Absent;
+        back_loss_burst_packets: Option<f64> =
+            number(1.0, 1e6), derived(AS_FORTH, |path| path.get("loss_burst_packets").cloned()),
+            when vec![When::Not(wires::back_burst_in_vain)];
+        /// [Jitter](#paths-as-they-are) from a host to a server: the standard deviation of the delay, in milliseconds. Without it, none.
+        jitter_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
+        /// The same from a server to a host.
+        back_jitter_ms: Option<Span> =
+            milliseconds(0.0, 60_000.0), derived(AS_FORTH, |path| path.get("jitter_ms").cloned());
+        /// Whether a packet with a shorter delay overtakes those before it. Without it, packets of a host keep their order.
+        jitter_reorders: Option<bool> = flag(), Absent, when vec![When::Not(wires::jitter_reorders_in_vain)];
+        /// The share of packets, from a host to a server, that do not wait for the delay, and so [overtake](#paths-as-they-are) others.
+        reorder: Option<Probability> = probability(), Absent, when vec![When::Not(wires::reorder_in_vain)];
+        /// The same from a server to a host.
+        back_reorder: Option<Probability> = probability(), Absent, when vec![When::Not(wires::back_reorder_in_vain)];
         /// The share of packets, from a host to a server, that [come twice](#paths-as-they-are).
         duplicate: Option<Probability> = probability(), Absent;
         /// The same from a server to a host.
@@ -253,21 +261,22 @@ keys! {
         back_loss_at: LossAt = choice(&LOST), derived(AS_FORTH, |link| link.get("loss_at").cloned());
         /// How many packets are lost in a row, on average, forth: losses come [in bursts](#paths-as-they-are). Without it, each packet
         /// is lost for itself.
-        loss_burst_packets: Option<f64> = number(1.0, 1e6), Absent;
+        loss_burst_packets: Option<f64> = number(1.0, 1e6), Absent, when vec![When::Not(wires::burst_in_vain)];
         /// The same back.
         back_loss_burst_packets: Option<f64> =
-            number(1.0, 1e6), derived(AS_FORTH, |link| link.get("loss_burst_packets").cloned());
+            number(1.0, 1e6), derived(AS_FORTH, |link| link.get("loss_burst_packets").cloned()),
+            when vec![When::Not(wires::back_burst_in_vain)];
         /// [Jitter](#paths-as-they-are) forth: the standard deviation of the delay, in milliseconds. Without it, none.
         jitter_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
         /// Jitter back in milliseconds.
         back_jitter_ms: Option<Span> =
             milliseconds(0.0, 60_000.0), derived(AS_FORTH, |link| link.get("jitter_ms").cloned());
         /// Whether a packet with a shorter delay overtakes those before it, both ways. Without it, packets keep their order.
-        jitter_reorders: Option<bool> = flag(), Absent;
+        jitter_reorders: Option<bool> = flag(), Absent, when vec![When::Not(wires::jitter_reorders_in_vain)];
         /// The share of packets that do not wait for the delay, and so [overtake](#paths-as-they-are) others, forth.
-        reorder: Option<Probability> = probability(), Absent;
+        reorder: Option<Probability> = probability(), Absent, when vec![When::Not(wires::reorder_in_vain)];
         /// The same back.
-        back_reorder: Option<Probability> = probability(), Absent;
+        back_reorder: Option<Probability> = probability(), Absent, when vec![When::Not(wires::back_reorder_in_vain)];
         /// The share of packets that [come twice](#paths-as-they-are), forth.
         duplicate: Option<Probability> = probability(), Absent;
         /// The same back.
