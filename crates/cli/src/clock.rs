@@ -163,8 +163,13 @@ impl Emulated {
         // The streams of the command are serial ports.
         const STREAMS: [&str; 3] = ["sh", "-c", r#"exec "$0" "$@" >/dev/ttyS1 2>/dev/ttyS2"#];
         let (options, command) = words;
-        let before = ["exec", SCENARIO].map(str::to_owned).into_iter().chain(options).collect();
-        let command = ["--"].iter().chain(&STREAMS).map(|word| (*word).to_owned()).chain(command).collect();
+        let before = ["exec", SCENARIO].map(str::to_owned).into_iter().chain(options);
+        // The lines of several commands come there by lasthop itself.
+        let are_several = command.windows(3).any(|three| three[0] == "--on" && three[2] == "--");
+        let streams = are_several.then_some(["--streams", "/dev/ttyS1", "/dev/ttyS2"]).into_iter().flatten();
+        let before = before.chain(streams.map(str::to_owned)).collect();
+        let around = if are_several { &[][..] } else { &STREAMS };
+        let command = ["--"].iter().chain(around).map(|word| (*word).to_owned()).chain(command).collect();
         let path = std::env::var("PATH").unwrap_or_default();
         self.job((before, command), Some(path), scenario, stop, progress, wrote, kept)
     }

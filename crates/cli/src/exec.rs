@@ -1,4 +1,4 @@
-//! `lasthop exec`: any program on a host of a scenario, beside its flows.
+//! `lasthop exec`: any programs on hosts of a scenario, beside its flows.
 
 use crate::built_in::Found;
 use crate::clock::{AlsoKept, ClockArguments};
@@ -15,7 +15,7 @@ use clap::Args;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lasthop_capture::Capture;
 use lasthop_guest::Heard;
-use lasthop_lab::{Guest, TrafficSource, User};
+use lasthop_lab::{Guest, Program, TrafficSource, User};
 use lasthop_measure::OnSample;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series, nearest_names};
 use lasthop_units::Span;
@@ -41,7 +41,7 @@ pub(crate) struct ExecArguments {
     /// The scenario: a TOML file (docs/guide/scenario.md), or the name of a built-in one, such as ten-uploads
     scenario: PathBuf,
     /// The host on which the command runs: its name, such as laptop-2, or its number from 0
-    #[arg(long, value_name = "N|NAME", default_value = "0")]
+    #[arg(long, visible_alias = "on", value_name = "N|NAME", default_value = "0")]
     host: String,
     #[command(flatten)]
     clock: ClockArguments,
@@ -70,9 +70,31 @@ pub(crate) struct ExecArguments {
     json: bool,
     #[command(flatten)]
     capture: CaptureArguments,
-    /// The command and its arguments, after `--`; without it a shell
+    /// Where the lines of several commands and those of their errors go
+    #[arg(long, hide = true, num_args = 2)]
+    streams: Option<Vec<PathBuf>>,
+    /// The command and its arguments, after `--`; without it a shell. `--on NAME --` behind it begins one for another host
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// What stands between two commands, with the name of the second one's host in the middle.
+const NEXT: [&str; 3] = ["--on", "NAME", "--"];
+
+/// Each host as typed with its command: the words between two of [`NEXT`].
+fn typed_programs<'a>(host: &'a str, words: &'a [OsString]) -> Result<Vec<(&'a str, &'a [OsString])>> {
+    let (mut programs, mut host, mut rest) = (Vec::new(), host, words);
+    loop {
+        let next = rest.windows(NEXT.len()).position(|three| three[0] == NEXT[0] && three[2] == NEXT[2]);
+        let command = &rest[..next.unwrap_or(rest.len())];
+        if command.is_empty() && !(programs.is_empty() && next.is_none()) {
+            bail!("--on {host}: there is no command behind its --");
+        }
+        programs.push((host, command));
+        let Some(next) = next else { return Ok(programs) };
+        host = rest[next + 1].to_str().context("the name of a host is not UTF-8")?;
+        rest = &rest[next + NEXT.len()..];
+    }
 }
 
 /// What `lasthop exec` starts in a namespace. Nobody types it.
@@ -89,7 +111,7 @@ pub(crate) fn inside(arguments: &InsideArguments) -> ! {
     std::process::exit(lasthop_lab::run_inside(arguments.spec, arguments.say, &arguments.command))
 }
 
-/// `lasthop exec`. The exit code is the command's.
+/// `lasthop exec`. The exit code is the command's; of several that of the first that has failed.
 pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let seed = arguments.seed.map(Override::seed);
     let overrides: Vec<Override> = arguments.overrides.iter().cloned().chain(seed).collect();
@@ -97,24 +119,34 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let found = Found::scenario(&arguments.scenario)?;
     let scenario = found.load(&overrides)?;
     let names = scenario.host_names();
-    let host = host(&arguments.host, &names)?;
+    let typed = typed_programs(&arguments.host, &arguments.command)?;
+    let programs = typed.into_iter().map(|(typed, command)| Ok((host(typed, &names)?, command)));
+    let programs = programs.collect::<Result<Vec<_>>>()?;
+    if programs.len() > 1 && arguments.netns.is_some() {
+        bail!("--netns: names the namespace of one host; accepted: one command");
+    }
     arguments.clock.check(HostsKind::Kernel)?;
     if arguments.clock.is_virtual() {
-        return in_guest(arguments, &scenario, host);
+        return in_guest(arguments, &scenario, &programs);
     }
     lasthop_lab::check(&scenario, TrafficSource::Own)?;
     tell_of_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
     tell_of_short_warmups([&scenario]);
     let user = caller()?;
-    let command = command(&arguments.command, user.as_ref());
+    let commands: Vec<_> = programs.iter().map(|(host, words)| (*host, command(words, user.as_ref()))).collect();
+    let programs: Vec<_> = commands.iter().map(|(host, command)| Program { host: *host, command }).collect();
+    let streams = match arguments.streams.as_deref() {
+        Some([out, errors]) => Some([&**out, &**errors]),
+        _ => None,
+    };
     let formats = arguments.figures.formats();
     let out = claim(arguments.out.as_deref(), Kind::Run, || lasthop_report::run_files(&formats))?;
     let signals = Signals::listen()?;
     let guest = Guest {
-        host,
+        programs: &programs,
         names: &names,
-        command: &command,
+        streams,
         server: arguments.server.as_deref(),
         user: user.as_ref(),
         output_to_stderr: arguments.json,
@@ -146,7 +178,13 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     if let Some(status) = outcome.ended.server {
         tell(format_args!("note: the server ended before the command ({status})"));
     }
-    Ok(ExitCode::from(u8::try_from(outcome.ended.code).unwrap_or(u8::MAX)))
+    let codes = programs.iter().zip(&outcome.ended.codes);
+    for (Program { host, command }, code) in codes.filter(|(_, code)| programs.len() > 1 && **code != 0) {
+        let (name, program) = (&names[usize::from(*host)], command[0].display());
+        tell(format_args!("note: {program} on {name} ended with {code}"));
+    }
+    let code = outcome.ended.codes.iter().copied().find(|code| *code != 0).unwrap_or(0);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
 /// Keeps the result and shows it; `captured` is how the capture ended.
@@ -170,7 +208,7 @@ fn hand_out(
 }
 
 /// In an emulated machine, which has this one's files.
-fn in_guest(arguments: &ExecArguments, scenario: &Scenario, host: u16) -> Result<ExitCode> {
+fn in_guest(arguments: &ExecArguments, scenario: &Scenario, programs: &[(u16, &[OsString])]) -> Result<ExitCode> {
     ClockArguments::check_scenario(scenario, TrafficSource::Own)?;
     let refused = [(arguments.internet, "--internet"), (arguments.netns.is_some(), "--netns")];
     if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
@@ -181,7 +219,7 @@ fn in_guest(arguments: &ExecArguments, scenario: &Scenario, host: u16) -> Result
     if command.is_empty() {
         bail!("an emulated machine has no terminal for a shell: give a command after --");
     }
-    let mut options = vec![format!("--host={host}")];
+    let mut options = vec![format!("--host={}", programs[0].0)];
     options.extend(arguments.server.iter().map(|server| format!("--server={server}")));
     tell_of_changes(scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([scenario]));
@@ -366,6 +404,24 @@ impl Signals {
 mod tests {
     use super::*;
     use clap::Parser as _;
+
+    #[test]
+    fn each_command_has_the_host_before_it_and_the_words_up_to_the_next_one() {
+        let words = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
+        let typed = words("iperf3 -c server --on laptop-2 -- sh -c x --on y");
+        let programs = typed_programs("0", &typed).expect("two");
+        assert_eq!(programs, [("0", &typed[..3]), ("laptop-2", &typed[6..])]);
+        assert_eq!(typed_programs("0", &[]).expect("a shell"), [("0", &[][..])]);
+        for wrong in ["--on a -- true", "true --on a --", "true --on a -- --on b -- true"] {
+            let error = typed_programs("first", &words(wrong)).expect_err(wrong).to_string();
+            assert!(error.contains("there is no command behind its --"), "{wrong}: {error}");
+        }
+        let parsed = crate::Arguments::try_parse_from([
+            "lasthop", "exec", "guest", "--on", "a", "--seed", "2", "--", "x", "--on", "b", "--", "y", "--seed",
+        ]);
+        let crate::Command::Exec(arguments) = parsed.expect("a line").command else { panic!("exec") };
+        assert_eq!((arguments.host.as_str(), arguments.seed, arguments.command.len()), ("a", Some(2), 6));
+    }
 
     #[test]
     fn a_host_is_found_by_name_or_number() {

@@ -358,3 +358,36 @@ print(*(counts[name] for name in ["camera-1", "laptop-1"]))
     let sent = result.flows[0].goodput_mbps * 1e6 / 8.0 * result.duration_s / 1448.0;
     assert!(of_camera.is_some_and(|count| count as f64 >= sent) && packets.trim().ends_with(" 0"), "{packets} {sent}");
 }
+
+#[test]
+fn programs_on_several_hosts_run_at_once_and_the_first_that_fails_says_the_exit_code() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new();
+    let says = "echo $LASTHOP_HOST | tee /dev/stderr; exit $0";
+    let commands = [
+        "sh", "-c", says, "0", "--on", "laptop-2", "--", "sh", "-c", says, "7", "--on", "camera", "--", "sleep", "0.3",
+    ];
+    let output = folder.run(&["--on", "laptop-1"], &commands);
+    let (said, errors) = (text(&output.stdout), text(&output.stderr));
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        (lines.as_slice(), output.status.code()),
+        (&["laptop-1 | laptop-1", "laptop-2 | laptop-2"][..], Some(7)),
+        "{output:?}"
+    );
+    assert!(
+        errors.contains("laptop-2 | laptop-2\n") && errors.contains("note: sh on laptop-2 ended with 7"),
+        "{errors}"
+    );
+    let seconds = format!("5{}", std::process::id());
+    let lab = folder.exec(&[], &["sleep", &seconds, "--on", "camera", "--", "sleep", &seconds]).spawn();
+    let lab = lab.expect("the command starts");
+    until("the commands begin", || runs(&seconds));
+    kill(Pid::from_raw(lab.id() as i32), Signal::SIGTERM).expect("it runs");
+    let output = lab.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(128 + Signal::SIGTERM as i32), "{output:?}");
+    until("both have ended", || !runs(&seconds));
+}

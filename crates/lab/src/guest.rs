@@ -1,4 +1,4 @@
-//! A guest: any program on a host of the scenario, beside the scenario's flows (`lasthop exec`).
+//! A guest: any programs on hosts of the scenario, beside the scenario's flows (`lasthop exec`).
 //!
 //! ```text
 //! lasthop                        holds the namespaces, carries the packets
@@ -32,12 +32,14 @@ use nix::unistd::{Pid, getpgrp, pipe2, tcgetpgrp, tcsetpgrp};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{Read, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -48,27 +50,56 @@ const LISTENING_WITHIN: Duration = Duration::from_secs(10);
 /// The time that a server has to end after SIGTERM.
 const STOPPED_WITHIN: Duration = Duration::from_secs(2);
 
-/// The program to run on a host.
-pub struct Guest<'a> {
+/// A program to run on a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Program<'a> {
     /// The host, by its index.
     pub host: u16,
-    /// The names of all hosts, by index.
-    pub names: &'a [String],
     /// The program and its arguments.
     pub command: &'a [OsString],
+}
+
+/// The programs to run on hosts.
+pub struct Guest<'a> {
+    /// The programs, at least one. One alone has the caller's streams and terminal. Of several each line has the name of its host before
+    /// it, and none has an input.
+    pub programs: &'a [Program<'a>],
+    /// The names of all hosts, by index.
+    pub names: &'a [String],
     /// A command line for `sh -c` at the server.
     pub server: Option<&'a str>,
-    /// The user of both; `None`: the caller.
+    /// The user of all of them; `None`: the caller.
     pub user: Option<&'a User>,
-    /// Whether the standard output of the command is the caller's standard error.
+    /// Of several programs, where their outputs and their errors go instead of the caller's streams.
+    pub streams: Option<[&'a Path; 2]>,
+    /// Whether the standard output of the programs is the caller's standard error.
     pub output_to_stderr: bool,
     /// Whether the path leads on to the networks of this machine.
     pub internet: bool,
-    /// The name of the host's network namespace in /run/netns.
+    /// The name of the first program's network namespace in /run/netns.
     pub netns: Option<&'a str>,
-    /// Signals to pass on to the command: once a flag is set, and it is cleared. A signal
+    /// Signals to pass on to the programs: once a flag is set, and it is cleared. A signal
     /// that the whole process group got is not passed on: the command has it.
     pub signals: &'a [(Signal, &'a AtomicBool)],
+}
+
+/// Where lines of programs go.
+type Sink = Arc<Mutex<dyn Write + Send>>;
+
+impl Guest<'_> {
+    /// Those of outputs and of errors.
+    fn sinks(&self) -> Result<[Sink; 2]> {
+        let file = |path: &Path| -> Result<Sink> {
+            let file = File::options().append(true).open(path);
+            Ok(Arc::new(Mutex::new(file.doing(format_args!("cannot write to {}", path.display()))?)))
+        };
+        let errors: Sink = Arc::new(Mutex::new(std::io::stderr()));
+        Ok(match self.streams {
+            Some([out, errors]) => [file(out)?, file(errors)?],
+            None if self.output_to_stderr => [Arc::clone(&errors), errors],
+            None => [Arc::new(Mutex::new(std::io::stdout())), errors],
+        })
+    }
 }
 
 /// A user of this machine.
@@ -91,9 +122,9 @@ pub struct User {
 /// How a guest has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The exit code of the command; 128 and the signal that killed it.
-    pub code: i32,
-    /// What became of the server, if it ended before the command with an error.
+    /// The exit code of each program; 128 and the signal that killed it.
+    pub codes: Vec<i32>,
+    /// What became of the server, if it ended before the programs with an error.
     pub server: Option<String>,
 }
 
@@ -101,7 +132,8 @@ pub struct Ended {
 pub(crate) struct Running<'a> {
     guest: &'a Guest<'a>,
     server: Option<Inside>,
-    command: Option<Inside>,
+    /// By program, once they have begun.
+    commands: Vec<Inside>,
     server_failed: Option<String>,
     /// Whether the terminal was the caller's before the command began.
     had_terminal: bool,
@@ -112,6 +144,10 @@ struct Inside {
     process: Process,
     /// Says whether the program has begun.
     said: File,
+    /// Its exit code, once it has ended.
+    code: Option<i32>,
+    /// Threads that copy its output.
+    copies: Vec<thread::JoinHandle<()>>,
 }
 
 impl<'a> Running<'a> {
@@ -120,10 +156,11 @@ impl<'a> Running<'a> {
     /// # Errors
     /// If it does not start, or ends at once.
     pub(crate) fn prepare(guest: &'a Guest<'a>, at_server: &Namespace, stop: &AtomicBool) -> Result<Self> {
-        let mut running = Self { guest, server: None, command: None, server_failed: None, had_terminal: false };
+        let mut running = Self { guest, server: None, commands: Vec::new(), server_failed: None, had_terminal: false };
         let Some(line) = guest.server else { return Ok(running) };
         let command = ["sh", "-c", line].map(OsString::from);
-        let mut server = Inside::start(guest, &command, at_server, true)?;
+        let host = guest.programs[0].host;
+        let mut server = Inside::start(guest, Program { host, command: &command }, at_server, true)?;
         let deadline = Instant::now() + LISTENING_WITHIN;
         while !at_server.run(listens)? && Instant::now() < deadline && !stop.load(Ordering::Relaxed) {
             if let Some(status) = server.process.0.try_wait().doing("cannot wait for the server")? {
@@ -135,50 +172,59 @@ impl<'a> Running<'a> {
         Ok(running)
     }
 
-    pub(crate) fn host(&self) -> u16 {
-        self.guest.host
-    }
-
     pub(crate) fn has_begun(&self) -> bool {
-        self.command.is_some()
+        !self.commands.is_empty()
     }
 
-    /// Starts the command.
-    pub(crate) fn begin(&mut self, at_host: &Namespace) -> Result<()> {
+    /// Starts the programs on their hosts.
+    pub(crate) fn begin(&mut self, hosts: &[Namespace]) -> Result<()> {
         self.had_terminal = has_terminal();
-        self.command = Some(Inside::start(self.guest, self.guest.command, at_host, false)?);
+        let sinks = self.guest.sinks()?;
+        for program in self.guest.programs {
+            let mut inside = Inside::start(self.guest, *program, &hosts[usize::from(program.host)], false)?;
+            inside.copy(&self.guest.names[usize::from(program.host)], &sinks);
+            self.commands.push(inside);
+        }
         Ok(())
     }
 
-    /// Passes signals on, and looks after both programs. Returns the exit code of a command that has ended.
+    /// Passes signals on, and looks after the server and the programs. Returns the exit codes when all have ended.
     ///
     /// # Errors
-    /// If the command could not be started.
-    pub(crate) fn look(&mut self) -> Result<Option<i32>> {
+    /// If a program could not be started.
+    pub(crate) fn look(&mut self) -> Result<Option<Vec<i32>>> {
         if let (Some(server), None) = (&mut self.server, &self.server_failed)
             && let Some(status) = server.process.0.try_wait().doing("cannot wait for the server")?
             && !status.success()
         {
             self.server_failed = Some(status.to_string());
         }
-        let Some(command) = &mut self.command else { return Ok(None) };
         for (signal, flag) in self.guest.signals {
-            if flag.swap(false, Ordering::Relaxed) {
-                command.pass(*signal);
+            if self.has_begun() && flag.swap(false, Ordering::Relaxed) {
+                self.commands.iter().filter(|command| command.code.is_none()).for_each(|command| command.pass(*signal));
             }
         }
-        let Some(status) = command.process.0.try_wait().doing("cannot wait for the command")? else { return Ok(None) };
-        let mut said = String::new();
-        command.said.read_to_string(&mut said).doing("cannot read whether the command has begun")?;
-        match said.strip_prefix(BEGUN) {
-            Some(_) => Ok(Some(code(status))),
-            None if said.is_empty() => Err(Error::Child(format!("the command did not start ({status})"))),
-            None => Err(Error::Child(said)),
+        for command in &mut self.commands {
+            if command.code.is_some() {
+                continue;
+            }
+            let Some(status) = command.process.0.try_wait().doing("cannot wait for a command")? else { continue };
+            let mut said = String::new();
+            command.said.read_to_string(&mut said).doing("cannot read whether a command has begun")?;
+            match said.strip_prefix(BEGUN) {
+                Some(_) => command.code = Some(code(status)),
+                None if said.is_empty() => return Err(Error::Child(format!("a command did not start ({status})"))),
+                None => return Err(Error::Child(said)),
+            }
         }
+        let codes: Option<Vec<i32>> = self.commands.iter().map(|command| command.code).collect();
+        Ok(codes.filter(|codes| !codes.is_empty()))
     }
 
-    /// Stops the server, after the command has ended with this code.
-    pub(crate) fn end(mut self, code: i32) -> Ended {
+    /// Stops the server, after the programs have ended with these codes.
+    pub(crate) fn end(mut self, codes: Vec<i32>) -> Ended {
+        // All that could write is gone.
+        self.commands.drain(..).flat_map(|command| command.copies).for_each(|copy| drop(copy.join()));
         if self.had_terminal && !has_terminal() {
             take_terminal();
         }
@@ -189,13 +235,13 @@ impl<'a> Running<'a> {
                 thread::sleep(Duration::from_millis(5));
             }
         }
-        Ended { code, server: self.server_failed.take() }
+        Ended { codes, server: self.server_failed.take() }
     }
 }
 
 impl Inside {
-    fn start(guest: &Guest<'_>, command: &[OsString], namespace: &Namespace, is_server: bool) -> Result<Self> {
-        let spec = serde_json::to_vec(&spec(guest)).expect("text and numbers");
+    fn start(guest: &Guest<'_>, program: Program<'_>, namespace: &Namespace, is_server: bool) -> Result<Self> {
+        let spec = serde_json::to_vec(&spec(guest, program.host)).expect("text and numbers");
         let file = memfd_create(c"lasthop-exec", MFdFlags::MFD_CLOEXEC).doing("cannot make a file in memory")?;
         let mut file = File::from(file);
         file.write_all(&spec).doing("cannot write what a guest needs")?;
@@ -203,22 +249,51 @@ impl Inside {
         // This same program, even if its file has been replaced since.
         let mut inside = Command::new("/proc/self/exe");
         let descriptors = [file.as_raw_fd(), say.as_raw_fd()];
-        inside.arg0("lasthop").arg("exec-inside").args(descriptors.map(|fd| fd.to_string())).arg("--").args(command);
-        if is_server {
+        inside.arg0("lasthop").arg("exec-inside").args(descriptors.map(|fd| fd.to_string())).arg("--");
+        inside.args(program.command);
+        let is_one_of_several = !is_server && guest.programs.len() > 1;
+        if is_server || is_one_of_several {
             inside.stdin(Stdio::null());
         }
-        if is_server || guest.output_to_stderr {
+        if is_one_of_several {
+            inside.stdout(Stdio::piped()).stderr(Stdio::piped());
+        } else if is_server || guest.output_to_stderr {
             inside.stdout(stderr()?);
         }
         let spawn = if is_server { Process::spawn } else { Process::spawn_in_group };
         let process = spawn(inside, namespace, &descriptors).doing("cannot start a program in a host's namespace")?;
-        Ok(Self { process, said: said.into() })
+        Ok(Self { process, said: said.into(), code: None, copies: Vec::new() })
+    }
+
+    /// Copies what the program writes, if it does not have the caller's streams.
+    fn copy(&mut self, name: &str, [out, errors]: &[Sink; 2]) {
+        let output = self.process.0.stdout.take().map(|from| copy(name, from, Arc::clone(out)));
+        let errors = self.process.0.stderr.take().map(|from| copy(name, from, Arc::clone(errors)));
+        self.copies.extend(output.into_iter().chain(errors));
     }
 
     /// Passes a signal on to the program.
     fn pass(&self, signal: Signal) {
         let _ = kill(Pid::from_raw(self.process.0.id() as i32), passed(signal));
     }
+}
+
+/// Copies what a program writes line by line, with the name of its host before each.
+fn copy(name: &str, from: impl Read + Send + 'static, to: Sink) -> thread::JoinHandle<()> {
+    let before = format!("{name} | ");
+    thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        let mut line = before.clone().into_bytes();
+        while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            if line.last() != Some(&b'\n') {
+                line.push(b'\n');
+            }
+            // Whole, whatever others write. A closed pipe is no error of the run.
+            let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = to.write_all(&line).and_then(|()| to.flush());
+            line.truncate(before.len());
+        }
+    })
 }
 
 /// Whether this process group is in the foreground of its terminal.
@@ -247,11 +322,11 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 /// What a program of the guest finds: files, environment, user.
-fn spec(guest: &Guest<'_>) -> Spec {
+fn spec(guest: &Guest<'_>, host: u16) -> Spec {
     let (first, first6) = AddressPlan::guest_server(0);
     let mut environment = vec![
         ("LASTHOP_SERVER".to_owned(), first.to_string()),
-        ("LASTHOP_HOST".to_owned(), guest.names[usize::from(guest.host)].clone()),
+        ("LASTHOP_HOST".to_owned(), guest.names[usize::from(host)].clone()),
     ];
     if has_ipv6() {
         environment.push(("LASTHOP_SERVER6".to_owned(), first6.to_string()));

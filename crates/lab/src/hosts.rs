@@ -58,12 +58,11 @@ pub(crate) struct ServerSpec {
     of_guest: bool,
 }
 
-/// The host where a guest runs, and what its connections have there and at its server.
+/// The hosts where a guest runs, and what its connections have there and at its server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GuestAt<'a> {
-    pub(crate) host: u16,
-    /// The kernel's name.
-    pub(crate) congestion_control: &'a str,
+    /// Each host, with the kernel's name of its congestion control. Those of the server are as of the first.
+    pub(crate) programs: &'a [(u16, &'a str)],
     /// Whether its server is the way to the internet.
     pub(crate) internet: bool,
 }
@@ -170,17 +169,18 @@ impl Hosts {
         let on_links = has_links(scenario);
         for host in hosts {
             let device = || {
-                let here = guest.filter(|guest| guest.host == host.index);
-                here.map_or(Ok(()), |_| welcome())?;
-                host_device(host, on_links, guest.is_some() && has_ipv6(), here)
+                let programs = guest.map_or(&[][..], |guest| guest.programs);
+                let control = programs.iter().find(|(here, _)| *here == host.index).map(|(_, control)| *control);
+                control.map_or(Ok(()), |_| welcome())?;
+                host_device(host, on_links, guest.is_some() && has_ipv6(), control)
             };
             add(format!("host {}", host.index), &device)?;
         }
         for (number, server) in (0..).zip(&servers.specs) {
             let device = || {
-                let here = guest.filter(|_| server.of_guest);
-                here.map_or(Ok(()), |_| welcome())?;
-                server_device(number, server, here)
+                let control = guest.filter(|_| server.of_guest).map(|guest| guest.programs[0].1);
+                control.map_or(Ok(()), |_| welcome())?;
+                server_device(number, server, control)
             };
             add(format!("server {number}"), &device)?;
         }
@@ -230,12 +230,12 @@ pub(crate) fn stack_of(kind: &HostKind) -> Stack {
 /// The metrics of the routes, with the congestion control of a guest's connections. A namespace's default is no way: some
 /// kernels refuse to have it written. An agent that controls gives connections its own, which a route's would replace
 /// after it (tcp_connect()).
-fn metrics(stack: &Stack, guest: Option<GuestAt<'_>>) -> Vec<RouteMetric> {
-    let of_guest = guest.map(|guest| RouteMetric::CcAlgo(guest.congestion_control.to_owned()));
+fn metrics(stack: &Stack, of_guest: Option<&str>) -> Vec<RouteMetric> {
+    let of_guest = of_guest.map(|control| RouteMetric::CcAlgo(control.to_owned()));
     stack.route_metrics().into_iter().chain(of_guest).collect()
 }
 
-fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestAt<'_>>) -> Result<Tun> {
+fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, of_guest: Option<&str>) -> Result<Tun> {
     quiet(ipv6)?;
     let habits = Habits::of(&spec.kind, spec.kind.era == Era::Modern);
     habits.set_sysctls()?;
@@ -254,13 +254,13 @@ fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, guest: Option<GuestA
             .chain(ipv6.then(|| (AddressPlan::host6(spec.index).into(), AddressPlan::HOST_PREFIX6)))
             .collect(),
         queue_packets,
-        metrics: metrics(&stack, guest.filter(|_| !controls(spec))),
+        metrics: metrics(&stack, of_guest.filter(|_| !controls(spec))),
         gro: stack.gro(),
         gso_segments: habits.gso_segments,
     })
 }
 
-fn server_device(number: u16, spec: &ServerSpec, guest: Option<GuestAt<'_>>) -> Result<Tun> {
+fn server_device(number: u16, spec: &ServerSpec, of_guest: Option<&str>) -> Result<Tun> {
     let ipv6 = spec.of_guest && has_ipv6();
     quiet(ipv6)?;
     sysctl("ipv4/tcp_rmem", "4096 131072 8388608")?;
@@ -278,7 +278,7 @@ fn server_device(number: u16, spec: &ServerSpec, guest: Option<GuestAt<'_>>) -> 
     Tun::new(Settings {
         addresses,
         queue_packets: UNREAD_PACKETS,
-        metrics: metrics(&spec.stack, guest),
+        metrics: metrics(&spec.stack, of_guest),
         gro: spec.stack.gro(),
         gso_segments: spec.habits.gso_segments,
     })

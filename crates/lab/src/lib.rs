@@ -51,7 +51,7 @@ use clock::{Clock, Schedule, WITHOUT_END};
 pub use error::Error;
 use error::{Doing, Result};
 pub use guest::inside::run as run_inside;
-pub use guest::{Ended, Guest, NOT_BEGUN, User};
+pub use guest::{Ended, Guest, NOT_BEGUN, Program, User};
 use hosts::{DeviceDrops, GuestAt, Hosts, Servers};
 use internet::Internet;
 use iperf3::Iperf3;
@@ -184,14 +184,13 @@ fn run_in_steps(
     network.read_acks(acks::read);
     let mut servers = Servers::of(scenario, &specs)?;
     let laws = Laws::load(&specs)?;
-    let guest_at = guest.map(|guest| GuestAt {
-        host: guest.host,
-        congestion_control: laws.name(&specs[usize::from(guest.host)].kind),
-        internet: guest.internet,
-    });
-    if let Some(guest) = guest {
+    let programs = guest.map_or(&[][..], |guest| guest.programs);
+    let of_guest: Vec<_> =
+        programs.iter().map(|one| (one.host, laws.name(&specs[usize::from(one.host)].kind))).collect();
+    let guest_at = guest.map(|guest| GuestAt { programs: &of_guest, internet: guest.internet });
+    if let Some(first) = programs.first() {
         leftovers::sweep();
-        servers.add_of_guest(scenario, &specs, guest.host)?;
+        servers.add_of_guest(scenario, &specs, first.host)?;
     }
     let hosts = Hosts::new(scenario, &specs, &servers, guest_at)?;
     let outside = guest.map(|guest| Outside::open(guest, &hosts)).transpose()?;
@@ -203,7 +202,8 @@ fn run_in_steps(
     let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
     let of_servers = servers.specs.iter().map(|server| server.has_small_queues);
     let ends = specs.len() + servers.specs.len();
-    let has_guest = |end| guest.is_some_and(|guest| end == usize::from(guest.host) || end == ends - 1);
+    let on_host = |end| programs.iter().any(|one| end == usize::from(one.host));
+    let has_guest = |end| on_host(end) || guest.is_some() && end == ends - 1;
     let station = |(end, queues_in_model)| Station::new(queues_in_model, has_guest(end), grain.tcp_segments);
     let stations: Vec<Station> = of_hosts.chain(of_servers).enumerate().map(station).collect();
     let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
@@ -221,14 +221,11 @@ fn run_in_steps(
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
     let bell = Bell::default();
     let real_time = RealTime::new(network, &hosts, (&stations, &bell), clock, shortest_sleep)?.showing(options.capture);
-    // A guest is on its host and on its server, the last.
-    let of_guest = guest.iter().flat_map(|guest| {
-        let sockets = hosts::stack_of(&specs[usize::from(guest.host)].kind).sockets;
-        [usize::from(guest.host), stations.len() - 1].map(|end| guest::queues::End {
-            namespace: &hosts.namespaces[end],
-            station: &stations[end],
-            sockets,
-        })
+    // A guest is on its hosts and on its server, the last, which is as the first of these.
+    let of_guest = (0..stations.len()).filter(|end| has_guest(*end)).map(|end| guest::queues::End {
+        namespace: &hosts.namespaces[end],
+        station: &stations[end],
+        sockets: hosts::stack_of(&specs[if on_host(end) { end } else { usize::from(programs[0].host) }].kind).sockets,
     });
     let of_guest: Vec<_> = of_guest.filter(|end| end.station.queues_in_model()).collect();
     let samples = Samples::new(schedule, options.on_sample);
@@ -242,7 +239,7 @@ fn run_in_steps(
     });
     let agents = agents.stop(clock, !options.stop.load(Ordering::Relaxed));
     let Watched { device_drops, links, ended } = watched?;
-    let ended = ended.map(|(at, code)| (at, running.take().expect("it has ended").end(code)));
+    let ended = ended.map(|(at, codes)| (at, running.take().expect("it has ended").end(codes)));
     drop(outside);
     let (medium, traffic) = (medium?, traffic?);
     valves?;
@@ -283,7 +280,7 @@ struct Outside {
 
 impl Outside {
     fn open(guest: &Guest<'_>, hosts: &Hosts) -> Result<Self> {
-        let host = &hosts.hosts()[usize::from(guest.host)];
+        let host = &hosts.hosts()[usize::from(guest.programs[0].host)];
         let server = hosts.servers().last().expect("that of the guest");
         Ok(Self {
             _netns: guest.netns.map(|name| Netns::name(name, host)).transpose()?,
@@ -492,8 +489,8 @@ struct Watched {
     device_drops: DeviceDrops,
     /// The state that servers' laws derived from clients' reports, every [`LINKS_EVERY`].
     links: Kept<LinkSample>,
-    /// When the guest ended, and its exit code.
-    ended: Option<(Time, i32)>,
+    /// When the guest ended, and its exit codes.
+    ended: Option<(Time, Vec<i32>)>,
 }
 
 /// Watches over a run: starts its guest and ends the run with it, reports progress, ends it on request,
@@ -523,10 +520,10 @@ fn watch(
         if let Some(guest) = &mut guest {
             if !guest_runs && now >= warm {
                 (options.progress)(schedule.warmup);
-                guest.begin(&hosts.hosts()[usize::from(guest.host())])?;
+                guest.begin(hosts.hosts())?;
             }
-            if let Some(code) = guest.look()? {
-                ended = Some((now, code));
+            if let Some(codes) = guest.look()? {
+                ended = Some((now, codes));
                 over.store(true, Ordering::Relaxed);
             }
         }
