@@ -120,6 +120,8 @@ impl<'p, 'o> Both<'p, 'o> {
             event.tsval,
             event.tsecr,
             event.flags,
+            event.marked_segments,
+            event.reserved,
         ];
         let theirs = self.in_bpf(ACKED, &words);
         self.law.on_acked(&event, &mut self.window);
@@ -196,7 +198,7 @@ impl<'p, 'o> Both<'p, 'o> {
             sample.segment_bytes,
             sample.state,
             sample.app_limited,
-            sample.reserved,
+            sample.all_marked_segments,
         ];
         let (cwnd_segments, ssthresh_segments) = (self.window.cwnd_segments, self.window.ssthresh_segments);
         let mut steering = Steering { pace: self.pace, cwnd_segments, ssthresh_segments, ..Steering::default() };
@@ -264,7 +266,7 @@ fn compare_steered(both: &mut Both<'_, '_>, numbers: &mut Numbers) -> BTreeSet<u
             segment_bytes: 1000,
             state: if numbers.below(20) == 0 { numbers.word(5) } else { 0 },
             app_limited: numbers.word(20) / 19,
-            reserved: 0,
+            all_marked_segments: delivered / 3,
         };
         let event = Lost { in_flight_segments: cwnd, ..Lost::default() };
         match numbers.below(400) {

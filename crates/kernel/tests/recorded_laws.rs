@@ -23,14 +23,14 @@ struct Call {
     call: u32,
     before: Window,
     after: Window,
-    event: [u32; 12],
+    event: [u32; 14],
 }
 
 impl Call {
     fn from_bytes(bytes: &[u8]) -> Self {
         let words: Vec<u32> =
             bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes"))).collect();
-        assert_eq!(words.len(), 22, "struct recorded_call");
+        assert_eq!(words.len(), 24, "struct recorded_call");
         let window = |at: usize| Window {
             cwnd_segments: words[at],
             cwnd_count: words[at + 1],
@@ -41,7 +41,7 @@ impl Call {
             call: words[2],
             before: window(3),
             after: window(6),
-            event: words[10..].try_into().expect("12 words"),
+            event: words[10..].try_into().expect("14 words"),
         }
     }
 
@@ -73,6 +73,8 @@ impl Call {
             tsval,
             tsecr,
             flags,
+            marked_segments,
+            _,
         ] = self.event;
         Acked {
             now_us: self.now_us(),
@@ -86,6 +88,8 @@ impl Call {
             tsval,
             tsecr,
             flags,
+            marked_segments,
+            reserved: 0,
         }
     }
 

@@ -32,6 +32,12 @@
  *	RESUMED    lh_LAW_resumed(law, sample, steering)   data leave with nothing in flight, after the application had none.
  *	                                                   Of the sample times, totals and the flight are set
  *
+ * Marks of ECN begin a reduction, notified(), once in a window. Its connections ask for ECN if their host does. A law that looks at
+ * how many segments were marked declares
+ *
+ *	LH_LAW_ECHOES_MARKS    its connections ask for ECN in any case; all their segments may be marked, and their receivers echo
+ *	                       each mark for itself (RFC 8257). Simulated only.
+ *
  * A law with parameters defines LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. All
  * its events but sent and undone get them as a struct lh_LAW_parameters after the law.
  *
@@ -117,6 +123,8 @@ struct lh_acked {
 	__u32 tsval; /* the peer's clock; valid with LH_HAS_TIMESTAMP */
 	__u32 tsecr; /* our clock, echoed; likewise */
 	__u32 flags; /* enum lh_event_flags */
+	__u32 marked_segments; /* of those acknowledged, so many were marked (ECN), as far as the ACKs tell */
+	__u32 reserved; /* 0 */
 };
 
 /* A reduction begins, or a retransmission timer has fired. */
@@ -182,7 +190,7 @@ struct lh_rate_sample {
 	__u32 segment_bytes; /* the payload of a full segment */
 	__u32 state; /* enum lh_state, after this ACK */
 	__u32 app_limited; /* 1: when the sample began the application limited the flight */
-	__u32 reserved; /* 0 */
+	__u32 all_marked_segments; /* delivered with a mark (ECN), as far as the ACKs tell; like all_delivered_segments */
 };
 
 /* What a law of the second form sets. */

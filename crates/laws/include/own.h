@@ -8,7 +8,7 @@
 
 #include "laws.h"
 
-#define LH_OWN_ABI 2 /* of this file and of the events in law.h; one more with each change */
+#define LH_OWN_ABI 3 /* of this file and of the events in law.h; one more with each change */
 
 /* One parameter, as in LH_LAW_PARAMETERS. */
 struct lh_own_parameter {
@@ -30,7 +30,7 @@ struct lh_own_law {
 	__u32 parameter_count;
 	__u32 hears_reports; /* 1: it has LH_LAW_HAS_REPORTED */
 	__u32 steers; /* 1: it has LH_LAW_HAS_SAMPLED */
-	__u32 reserved;
+	__u32 echoes_marks; /* 1: it has LH_LAW_ECHOES_MARKS */
 	void (*init)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_start *start);
 	void (*acked)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_acked *acked,
 		      struct lh_window *window);

@@ -38,7 +38,7 @@ pub use c::{
 };
 pub use lastlink::{Applied, Heeded, LossCount, is_of_the_other_base};
 pub use link_report::{LinkReport, ReportCounters, Reported};
-pub use name::{Colour, LawName, Marker, UnknownLaw};
+pub use name::{Colour, LawName, Marker, Marking, UnknownLaw};
 pub use parameters::{Parameter, ParameterError, Parameters, Unit};
 
 use lasthop_units::{Span, Time};

@@ -9,7 +9,7 @@ use std::str::FromStr;
 macro_rules! laws {
     ($({
         $law:ident, $name:ident, $label:literal, $colour:ident, $marker:ident, $where:ident, ($($doc:literal)+),
-        $hears:literal, $steers:literal, [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
+        $hears:literal, $steers:literal, $marking:ident, [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
     })+) => {
         /// A congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,6 +95,11 @@ macro_rules! laws {
                 match self { $(Self::$name => $steers,)+ Self::Own(own) => own.steers() }
             }
 
+            /// What it wants of ECN.
+            pub const fn marking(self) -> Marking {
+                match self { $(Self::$name => Marking::$marking,)+ Self::Own(own) => own.marking() }
+            }
+
             /// The parameters of the law, in the order of its C struct.
             pub const fn parameters(self) -> &'static [Parameter] {
                 match self {
@@ -127,6 +132,15 @@ macro_rules! suffix {
 }
 
 include!(concat!(env!("OUT_DIR"), "/laws.rs"));
+
+/// What a law wants of ECN for its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marking {
+    /// What their hosts have.
+    OfHost,
+    /// Each mark echoed for itself, and all segments markable: RFC 8257 §3.2.
+    Each,
+}
 
 /// Where a law runs.
 enum Where {

@@ -24,6 +24,8 @@ enum lh_own_name {
 #define LH_LAW_ENTRY(law, LAW, Law, label, colour, marker, where, ...)                                             \
 	_Static_assert(sizeof(struct lh_##law) <= LH_STATE_BYTES,                                                  \
 		       "the state, struct lh_" #law ", is too large: keep less for each connection");              \
+	_Static_assert(LH_IF(LH_##LAW##_ECHOES_MARKS, LH_OWN_##where == LH_OWN_Simulated, 1),                      \
+		       "a law with LH_LAW_ECHOES_MARKS is Simulated: the kernel has its own receiver");            \
 	_Static_assert(sizeof(#law) - 1 <= LH_OWN_##where, "the law's name is too long for the kernel: 12 letters at most");
 #include "laws.list"
 
@@ -122,7 +124,7 @@ _Static_assert(sizeof(parameters) / sizeof(parameters[0]) - 1 <= LH_PARAMETERS_M
 
 #define LH_LAW_ENTRY(name, LAW, Law, text, colour, marker, where, ...) \
 	.law = #name, .label = text, .place = #where, .hears_reports = LH_IF(LH_##LAW##_HAS_REPORTED, 1, 0), \
-	.steers = LH_IF(LH_##LAW##_HAS_SAMPLED, 1, 0),
+	.steers = LH_IF(LH_##LAW##_HAS_SAMPLED, 1, 0), .echoes_marks = LH_IF(LH_##LAW##_ECHOES_MARKS, 1, 0),
 __attribute__((visibility("default"))) const struct lh_own_law lh_own_law = {
 	.abi = LH_OWN_ABI,
 	.law_bytes = sizeof(struct lh_law),

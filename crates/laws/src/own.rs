@@ -3,9 +3,9 @@
 //! A law outside the tree is a [`LawName`] like those of the list, [`LawName::Own`]. Its state has the same room, and its
 //! events are functions of a shared object (`include/own.h`).
 
-use crate::LawName;
 use crate::c::{self, LH_OWN_ABI, lh_law, lh_own_law, lh_own_parameter};
 use crate::parameters::{Parameter, Unit};
+use crate::{LawName, Marking};
 use std::cmp::Ordering;
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
@@ -153,6 +153,11 @@ impl OwnLaw {
     /// Whether it is of the second form, which sets the window and the pace ([`LawName::steers`]).
     pub const fn steers(&self) -> bool {
         self.table.steers != 0
+    }
+
+    /// What it wants of ECN.
+    pub const fn marking(&self) -> Marking {
+        if self.table.echoes_marks != 0 { Marking::Each } else { Marking::OfHost }
     }
 
     pub(crate) const fn is_for_the_kernel(&self) -> bool {

@@ -100,6 +100,26 @@ fn stations_of_wifi_are_told_as_well() {
     assert!(told(&result).1 > 0);
 }
 
+/// RFC 8257 §3.1: a threshold K, here of 20 packets of 1500 bytes at 100 Mb/s.
+#[test]
+fn dctcp_holds_the_queue_at_the_threshold_and_keeps_the_link() {
+    let network = ["access.rate_mbps=100", "path.rtt_ms=8", "access.queue=codel", "access.ce_threshold_ms=2.4"];
+    let with = |law: &str, count: u32| {
+        let hosts = [format!("hosts.0.congestion_control={law}"), format!("hosts.0.count={count}")];
+        let result = run(&[&network[..], &[&hosts[0], &hosts[1]]].concat());
+        let access = &result.access;
+        (access.downlink_queue_mean.expect("a queue"), access.downlink_queue_p95.expect("a queue"), result.utilization)
+    };
+    for count in [1, 2, 4] {
+        let (mean, p95, utilization) = with("dctcp", count);
+        assert!((10.0..=30.0).contains(&mean) && p95 <= 40.0, "{count}: {mean}, {p95}");
+        assert!(utilization > 0.98, "{count}: {utilization}");
+    }
+    // A law that takes a mark for a loss empties the queue time and again.
+    let (mean, _, _) = with("newreno", 1);
+    assert!(mean < with("dctcp", 1).0, "{mean}");
+}
+
 /// Keeps what is written to it.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);

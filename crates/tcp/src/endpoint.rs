@@ -13,6 +13,7 @@
 
 use crate::clock::TickClock;
 use crate::config::Config;
+use crate::ecn::Wish;
 use crate::info::Info;
 use crate::last_link::{self, Reporter, report_in};
 use crate::receive_rtt::ReceiveRtt;
@@ -191,8 +192,8 @@ impl Endpoint {
         let options = if self.timestamps { TIMESTAMPS_BYTES as u32 } else { 0 };
         let sack = self.config.sack && theirs.sack_permitted;
         let ecn = match self.phase {
-            Phase::SynReceived => self.config.ecn.answers(self.handshake.their_ace) != 0,
-            _ => self.config.ecn.is_agreed(self.handshake.their_ace),
+            Phase::SynReceived => self.wish().accepted(self.handshake.their_ace),
+            _ => self.wish().agreed(self.handshake.their_ace),
         };
         let agreed = Agreed { payload_bytes: self.mss_bytes - options, sack, timestamps: self.timestamps, ecn };
         let scaled = self.config.window_scaling && theirs.window_shift.is_some();
@@ -301,15 +302,45 @@ impl Endpoint {
         if self.phase != Phase::Established {
             return self.handshake.due.then(|| self.handshake_segment(now));
         }
+        if let Some((ack, ace)) = self.receiver.take_prior_ack() {
+            return Some(self.prior_ack(now, ack, ace));
+        }
         let segment = match self.sender.next(now) {
             Some(outgoing) => self.segment(now, outgoing),
             None if self.receiver.wants_ack() => {
                 let seq = self.sender.snd_nxt();
-                self.segment(now, Outgoing { seq, ..Outgoing::default() })
+                self.segment(now, Outgoing { seq, ecn: self.sender.marked.of_other(), ..Outgoing::default() })
             }
             None => return None,
         };
         Some(segment)
+    }
+
+    /// What this end wants of ECN.
+    fn wish(&self) -> Wish {
+        Wish::new(self.config.ecn, self.law.name.marking())
+    }
+
+    /// A pure ACK below the one that is due.
+    #[cold]
+    fn prior_ack(&mut self, now: Time, ack: u64, ace: u8) -> Segment {
+        let timestamps =
+            self.timestamps.then(|| Timestamps { value: self.clock.ticks(now), echo: self.receiver.ts_recent() });
+        let behind = (self.receiver.rcv_nxt() - ack) as u32;
+        let segment = Segment {
+            seq: self.sender.snd_nxt(),
+            ack,
+            window_bytes: self.receiver.window(now) + behind,
+            timestamps,
+            has_ack: true,
+            ace,
+            ecn: self.sender.marked.of_other(),
+            ..Segment::default()
+        };
+        if self.config.tsq.is_some() {
+            self.sender.on_handed_out(segment.ip_bytes());
+        }
+        segment
     }
 
     fn segment(&mut self, now: Time, outgoing: Outgoing) -> Segment {
@@ -349,8 +380,8 @@ impl Endpoint {
         let theirs = self.handshake.theirs;
         let mut link = None;
         let ace = match answer {
-            true => self.config.ecn.answers(self.handshake.their_ace),
-            false => self.config.ecn.asks(self.handshake.attempts > 0),
+            true => self.wish().answers(self.handshake.their_ace),
+            false => self.wish().asks(self.handshake.attempts),
         };
         if self.handshake.attempts == 0 {
             self.handshake.first_sent_at = now;

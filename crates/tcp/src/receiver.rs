@@ -20,7 +20,7 @@
 
 use crate::clock::is_before;
 use crate::config::Config;
-use crate::ecn::Echo;
+use crate::ecn::{ECE, Echo, Feedback, News};
 use crate::ranges::Ranges;
 use crate::segment::{SackBlocks, Segment};
 use lasthop_laws::bound::LeasedBound;
@@ -81,6 +81,8 @@ pub(crate) struct Receiver {
     last_needless_ack: Option<Time>,
     ts_recent: u32,
     echo: Echo,
+    /// With DCTCP, the number of a delayed ACK that a change of the marks has made due: RFC 8257 §3.2.
+    prior_ack: Option<u64>,
 }
 
 impl Receiver {
@@ -117,6 +119,7 @@ impl Receiver {
             last_needless_ack: None,
             ts_recent: 0,
             echo: Echo::default(),
+            prior_ack: None,
         }
     }
 
@@ -129,8 +132,8 @@ impl Receiver {
 
     /// Sets what was negotiated: full segments carry `payload_bytes`, advertised windows are scaled by `shift` from now
     /// on.
-    pub(crate) fn establish(&mut self, payload_bytes: u32, sack: bool, ecn: bool, shift: u8) {
-        self.echo.agreed = ecn;
+    pub(crate) fn establish(&mut self, payload_bytes: u32, sack: bool, ecn: Feedback, shift: u8) {
+        self.echo.feedback = ecn;
         self.segment_bytes = u64::from(payload_bytes);
         self.sack = sack;
         self.shift = shift;
@@ -221,7 +224,7 @@ impl Receiver {
             return;
         }
         self.pace_acks(now, rto);
-        if self.echo.agreed {
+        if self.echo.is_on() {
             self.take_mark(segment);
         }
         let (seq, end) = (segment.seq, segment.end());
@@ -243,10 +246,25 @@ impl Receiver {
         if self.echo.on_data(segment) {
             self.ack_now();
         }
-        if segment.end() > self.rcv_nxt && self.echo.on_new(segment.ecn) {
-            self.quick_left = self.quick_left.max(Echo::QUICK);
-            self.wait = self.timer_min;
+        if segment.end() <= self.rcv_nxt {
+            return;
         }
+        match self.echo.on_new(segment.ecn) {
+            News::None => {}
+            News::First => {
+                self.quick_left = self.quick_left.max(Echo::QUICK);
+                self.wait = self.timer_min;
+            }
+            News::Change => {
+                self.prior_ack = (self.ack_at != Time::MAX).then_some(self.rcv_nxt);
+                self.ack_now();
+            }
+        }
+    }
+
+    /// An ACK to send before the next one: its number, and its ECN flag.
+    pub(crate) fn take_prior_ack(&mut self) -> Option<(u64, u8)> {
+        self.prior_ack.take().map(|ack| (ack, self.echo.flags() ^ ECE))
     }
 
     /// The ECN flag of an ACK sent now.
@@ -463,7 +481,7 @@ mod tests {
     fn receiver(config: &Config, rcv_nxt: u64) -> Receiver {
         let mut receiver = Receiver::new(config);
         receiver.on_syn(&Segment { seq: rcv_nxt - 1, syn: true, ..Segment::default() });
-        receiver.establish(500, true, false, 0);
+        receiver.establish(500, true, Feedback::None, 0);
         receiver.window(Time::ZERO);
         receiver
     }
@@ -621,7 +639,7 @@ mod tests {
             let buffer = lasthop_units::Bytes::new(50_000);
             let config = Config { receive_buffer: buffer, sack_compression: compresses, ..acknowledging_all() };
             let mut receiver = receiver(&config, 1000);
-            receiver.establish(500, true, false, shift);
+            receiver.establish(500, true, Feedback::None, shift);
             let (mut now, mut edge) = (Time::ZERO, 0);
             for event in events {
                 match event {

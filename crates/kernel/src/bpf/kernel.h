@@ -298,6 +298,7 @@ struct tcp_sock {
 	__u32 srtt_us;
 	__u32 packets_out;
 	__u32 delivered;
+	__u32 delivered_ce;
 	__u32 rate_delivered;
 	__u32 rate_interval_us;
 	__u64 bytes_acked;

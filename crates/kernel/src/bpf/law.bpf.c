@@ -84,6 +84,7 @@ struct own {
 	__u32 cwr_una; /* snd_una when the latest CWR began */
 	__u32 asked; /* 1: we asked TCP to pace */
 	__u32 skipped; /* hooks pretended to be skipped, for tests */
+	__u32 delivered_ce; /* tp->delivered_ce at the last ACK */
 	__u64 acked_us; /* when data were last acknowledged; 0: not yet */
 };
 
@@ -221,6 +222,7 @@ static __always_inline void begin_own(struct tcp_sock *tp)
 	own->begun = 1;
 	own->ca_state = ca_state_of(tp);
 	own->ssthresh = tp->snd_ssthresh;
+	own->delivered_ce = tp->delivered_ce;
 	if (lh_law_steers(LH_LAW))
 		own->asked = asks_for_pace(tp);
 }
@@ -427,6 +429,7 @@ static __always_inline void read_sample(struct tcp_sock *tp, struct lh_rate_samp
 	sample->in_flight_segments = in_flight_of(tp);
 	sample->all_delivered_segments = tp->delivered;
 	sample->all_lost_segments = tp->lost;
+	sample->all_marked_segments = tp->delivered_ce;
 	sample->srtt_us = tp->srtt_us >> 3;
 	sample->min_rtt_us = min_rtt_us_of(tp);
 	sample->snd_una = tp->snd_una;
@@ -519,6 +522,8 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 	acked.min_rtt_us = min_rtt_us_of(tp);
 	acked.snd_una = tp->snd_una;
 	acked.snd_nxt = tp->snd_nxt;
+	acked.marked_segments = tp->delivered_ce - own_of(tp)->delivered_ce;
+	own_of(tp)->delivered_ce = tp->delivered_ce;
 	if (in_reduction(ca_state))
 		acked.flags = LH_IN_REDUCTION;
 	else if (may_grow(tp, flag))

@@ -15,7 +15,7 @@ struct recorded_call {
 	struct lh_window before;
 	struct lh_window after;
 	__u32 padding;
-	__u8 event[48]; /* the struct that the law is told, lh_acked being the longest */
+	__u8 event[56]; /* the struct that the law is told, lh_acked being the longest */
 };
 
 struct {

@@ -6,6 +6,7 @@ mod cdg;
 mod chd;
 mod cubic;
 mod cubic_rfc9438;
+mod dctcp;
 mod delay;
 mod hd;
 mod hystart;

@@ -44,6 +44,8 @@ pub(crate) struct Ack {
     pub(crate) timer_set: bool,
     /// It echoes a mark of congestion.
     pub(crate) echo_of_mark: bool,
+    /// Segments that it delivers with a mark, as far as it tells.
+    pub(crate) marked: u32,
     acked_first: Option<Time>,
     acked_last: Option<Time>,
     sacked_first: Option<Time>,
@@ -81,9 +83,8 @@ impl Sender {
             self.estimate_delivery(&mut ack);
         }
         let rtt = self.sample_rtt(now, &ack);
-        if self.marked.is_echo(segment) {
-            ack.echo_of_mark = true;
-            self.marked.delivered = self.marked.delivered.wrapping_add(ack.delivered);
+        if self.marked.is_on() {
+            (ack.echo_of_mark, ack.marked) = self.marked.on_ack(segment, ack.delivered);
         }
         if self.probe.is_some() {
             self.check_probe(now, segment.ack, &ack);
@@ -140,7 +141,7 @@ impl Sender {
             segment_bytes: self.payload_bytes,
             state: self.state as u32,
             app_limited: rate.is_some_and(|rate| rate.app_limited).into(),
-            reserved: 0,
+            all_marked_segments: self.marked.delivered,
         }
     }
 
@@ -357,6 +358,8 @@ impl Sender {
                 tsval,
                 tsecr,
                 flags,
+                marked_segments: ack.marked,
+                reserved: 0,
             };
             self.law.on_acked(&event, &mut self.window);
         }

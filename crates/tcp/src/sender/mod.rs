@@ -20,7 +20,7 @@ pub(crate) use ack::Ack;
 pub(crate) use timer::{Timer, TimerKind};
 
 use crate::config::{Config, Recovery};
-use crate::ecn::Marked;
+use crate::ecn::{Feedback, Marked};
 use crate::info::Info;
 use crate::pacing;
 use crate::rate::DeliveryRate;
@@ -46,7 +46,7 @@ pub(crate) struct Agreed {
     pub(crate) payload_bytes: u32,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
-    pub(crate) ecn: bool,
+    pub(crate) ecn: Feedback,
 }
 
 #[derive(Clone, Debug)]
@@ -243,7 +243,7 @@ impl Sender {
         self.law = Law::new(law, start(&self.config, now));
         self.payload_bytes = agreed.payload_bytes;
         self.timestamps = agreed.timestamps;
-        self.marked.agreed = agreed.ecn;
+        self.marked.feedback = agreed.ecn;
         if self.law.steers() && matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) {
             // Only the window tells those from Linux's, and that is the law's.
             self.recovery = Recovery::Prr;

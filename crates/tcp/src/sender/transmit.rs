@@ -147,7 +147,7 @@ impl Sender {
                     let seq = self.snd_nxt;
                     return Some(self.send_new(now, Outgoing { seq, payload_bytes: fits, ..Outgoing::default() }));
                 }
-                Some(Outgoing { seq: self.snd_una - 1, ..Outgoing::default() })
+                Some(Outgoing { seq: self.snd_una - 1, ecn: self.marked.of_other(), ..Outgoing::default() })
             }
         }
     }
@@ -255,7 +255,8 @@ impl Sender {
             self.arm_retransmission(now, TimerKind::Retransmission);
         }
         let payload_bytes = record.payload_bytes();
-        Outgoing { seq: record.seq, payload_bytes, fin: record.is_fin(), ..Outgoing::default() }
+        let ecn = self.marked.of_other();
+        Outgoing { seq: record.seq, payload_bytes, fin: record.is_fin(), ecn, ..Outgoing::default() }
     }
 
     /// Whether RFC 6675 §4 NextSeg (3) and (4) apply.

@@ -115,3 +115,25 @@ fn a_first_mark_is_acknowledged_at_once() {
     let acks: Vec<_> = of(&pair, SERVER, false).into_iter().map(|(at, ack)| (at, ack.ack)).collect();
     assert_eq!(acks, [(50, 1001), (50, 2001), (50, 4001)]);
 }
+
+/// RFC 8257 §3.2: the receiver tells of each mark, also where it delays its ACKs.
+#[test]
+fn with_dctcp_a_change_of_the_marks_is_told_at_once_and_what_was_before_it_first() {
+    let delayed_ack = DelayedAck { quick_segments: 0, ..DelayedAck::LINUX };
+    let config = Config { delayed_ack, ..plain() };
+    let mut pair = Pair::new(&config, &config, LawName::Dctcp, Span::from_millis(50));
+    pair.run_until(ms(150));
+    pair.log.clear();
+    pair.ends[CLIENT].write(4000);
+    pair.mark = Box::new(|by, segment| {
+        if by == CLIENT && [1001, 2001].contains(&segment.seq) {
+            segment.ecn = Ecn::Ce;
+        }
+    });
+    run(&mut pair, 90);
+    let acks: Vec<_> = of(&pair, SERVER, false).into_iter().map(|(at, ack)| (at, ack.ack, ack.ace)).collect();
+    assert_eq!(acks, [(50, 1001, 0), (50, 2001, ECE), (50, 3001, ECE), (50, 4001, 0)]);
+    run(&mut pair, 1000);
+    assert!(pair.log.iter().all(|(_, _, segment)| segment.ecn == Ecn::Ect0), "ACKs, too");
+    assert_eq!(info(&pair).tcp.delivered_ce, 2, "each mark counts once");
+}
