@@ -60,7 +60,10 @@ struct Flow<'a> {
     /// What its receiving applications have got by the last sample.
     received: Bytes,
     /// When the series had its last row, or the flow its start, and what the receiving applications had got by then.
+    row: (Time, Bytes),
+    /// The same of the row before; and how many connections the last one is of.
     before: (Time, Bytes),
+    joined: u32,
 }
 
 /// A connection of a flow.
@@ -193,7 +196,9 @@ impl<'a> Measurement<'a> {
                     datagrams: DatagramMeter::new(overtakes),
                     video: None,
                     received: Bytes::ZERO,
+                    row: (spec.start, Bytes::ZERO),
                     before: (spec.start, Bytes::ZERO),
+                    joined: 0,
                 });
             }
             let (flow, bounds) = (flows.len() - 1, Bounds::default());
@@ -293,15 +298,14 @@ impl<'a> Measurement<'a> {
         flow.meter.on_sample(at >= self.warm_at, tcp, connection.acked);
         connection.acked = tcp.acked;
         let Some(series) = &mut self.series else { return };
-        // What came since without a row, as the end of a transfer, is in this one; what comes of a flow's other connections at
-        // this moment, in its next.
-        let elapsed = at.saturating_since(flow.before.0);
-        let goodput = Rate::over(flow.received - flow.before.1, elapsed);
-        if !elapsed.is_zero() {
-            flow.before = (at, flow.received);
+        // What came since without a row, as the end of a transfer, is in this one.
+        if flow.joined == 0 || at > flow.row.0 {
+            (flow.before, flow.joined) = (flow.row, 0);
         }
+        (flow.row, flow.joined) = ((at, flow.received), flow.joined + 1);
+        let goodput = Rate::over(flow.received - flow.before.1, at.saturating_since(flow.before.0));
         let bound = connection.bounds.at(at);
-        series.flows.push(FlowSample {
+        let sample = FlowSample {
             t_s: at.as_secs_f64(),
             flow: flow.spec.id,
             host: flow.spec.host,
@@ -323,7 +327,11 @@ impl<'a> Measurement<'a> {
             reported_error_rate: link.and_then(|link| link.error_rate).map(Probability::get),
             cwnd_max_segments: link.and_then(|link| link.cwnd_max_segments),
             ignored_losses: link.map(|link| link.ignored_losses),
-        });
+        };
+        match flow.joined {
+            1 => series.flows.push(sample),
+            joined => series.flows.join(sample, joined),
+        }
     }
 
     /// The length of a queue.

@@ -239,6 +239,31 @@ impl FlowSeries {
         self.ignored_losses.push(sample.ignored_losses);
     }
 
+    /// Adds a connection of the last row's flow at its moment, the `joined`th: windows, flight, unsent data, retransmissions and pace
+    /// add up, goodput is the flow's, round trips are the mean and the least; the worst state counts, and limits are the first one's.
+    ///
+    /// # Panics
+    /// If there is no row.
+    pub fn join(&mut self, sample: FlowSample, joined: u32) {
+        let last = self.t_s.len() - 1;
+        let sum =
+            |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one + other).or(one).or(other);
+        self.cwnd_segments[last] += sample.cwnd_segments;
+        self.in_flight_segments[last] += sample.in_flight_segments;
+        self.unsent_bytes[last] += sample.unsent_bytes;
+        self.retransmits[last] += sample.retransmits;
+        self.state[last] = self.state[last].max(sample.state);
+        self.goodput_mbps[last] = sample.goodput_mbps;
+        self.pacing_mbps[last] = sum(self.pacing_mbps[last], sample.pacing_mbps);
+        self.ssthresh_segments[last] = None;
+        let mean = |before: f64, now: f64| before + (now - before) / f64::from(joined);
+        let (srtt, least) = (self.srtt_ms[last], self.min_rtt_ms[last]);
+        self.srtt_ms[last] =
+            srtt.zip(sample.srtt_ms).map(|(before, now)| mean(before, now)).or(srtt).or(sample.srtt_ms);
+        self.min_rtt_ms[last] =
+            least.zip(sample.min_rtt_ms).map(|(before, now)| before.min(now)).or(least).or(sample.min_rtt_ms);
+    }
+
     /// The row of this number.
     ///
     /// # Panics
@@ -363,6 +388,26 @@ mod tests {
         assert_eq!(series.row(1), sample);
         assert_eq!(series.of_flow(3).collect::<Vec<_>>(), [sample]);
         assert_eq!((series.len(), series.flow_ids()), (2, vec![1, 3]));
+    }
+
+    #[test]
+    fn connections_of_one_moment_are_one_row() {
+        let mut series = FlowSeries::default();
+        let sample = |cwnd_segments, goodput_mbps, srtt_ms: f64| FlowSample {
+            cwnd_segments,
+            goodput_mbps,
+            srtt_ms: Some(srtt_ms),
+            min_rtt_ms: Some(srtt_ms / 2.0),
+            ..FlowSample::default()
+        };
+        series.push(sample(10, 1.0, 20.0));
+        series.join(sample(5, 1.5, 30.0), 2);
+        series.join(FlowSample { srtt_ms: None, min_rtt_ms: None, ..sample(2, 1.5, 0.0) }, 3);
+        series.join(sample(3, 2.0, 65.0), 4);
+        let row = series.row(0);
+        // 20 and 30 are 25; then a quarter of the way to 65.
+        assert_eq!((series.len(), row.cwnd_segments, row.goodput_mbps), (1, 20, 2.0));
+        assert_eq!((row.srtt_ms, row.min_rtt_ms), (Some(35.0), Some(10.0)));
     }
 
     #[test]

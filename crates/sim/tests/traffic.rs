@@ -303,7 +303,15 @@ fn arrivals_of_a_load_carry_it_and_are_the_same_with_each_flow_beside_them() {
     let (both, rows_beside) = transfers(&text, &beside);
     assert!(slowdown(&both) > slowdown(&alone), "{} and {}", slowdown(&both), slowdown(&alone));
     assert!(rows_beside.iter().all(|row| row.flow == 1), "{rows_beside:?}");
-    // The series of the download beside has its own rows, and that of the open loop one for each connection.
+    // One row for each flow and moment, whose goodputs are all that came.
+    let (_, series) = try_run(WIRE, &settings, true).unwrap_or_else(|error| panic!("{error}"));
+    assert!(series.flows.t_s.is_sorted_by(|one, next| one < next), "{:?}", series.flows.t_s);
+    let (mut before, mut came) = (0.0, 0.0);
+    for row in series.flows.of_flow(0) {
+        came += row.goodput_mbps * (row.t_s - before);
+        before = row.t_s;
+    }
+    assert!((came / 60.0 / alone.aggregate_goodput_mbps - 1.0).abs() < 0.02, "{came}");
     assert_eq!(both.flows.len(), 2);
 }
 
