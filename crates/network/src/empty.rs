@@ -86,7 +86,7 @@ impl Config {
                         false => (link.back, link.ends.0),
                     };
                     hops.push(Hop::Wire(way.rate));
-                    delay = delay + way.delay;
+                    delay += way.delay;
                     seat = end;
                 }
                 EmptyWay { hops, delay }

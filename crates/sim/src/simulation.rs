@@ -421,10 +421,11 @@ impl<'a> Simulation<'a> {
     fn sample(&mut self, now: Time) {
         for (number, flow) in self.connections.iter_mut().enumerate() {
             // A transfer of an open loop is sampled until it is over, and once then.
-            if flow.spec.arrival.is_some() && matches!(flow.ends, Ends::None) {
-                if flow.incarnation == 0 || std::mem::replace(&mut flow.is_told, true) {
-                    continue;
-                }
+            if flow.spec.arrival.is_some()
+                && matches!(flow.ends, Ends::None)
+                && (flow.incarnation == 0 || std::mem::replace(&mut flow.is_told, true))
+            {
+                continue;
             }
             let counts = flow.counts();
             let seen = seen(flow, &counts);

@@ -129,8 +129,11 @@ fn pair(item: &str) -> Option<(f64, Option<f64>)> {
     }
 }
 
+/// What is wrong, and what is accepted.
+type Wrong = (String, &'static str);
+
 /// The times, each with a size if it has one.
-fn times(text: &str) -> Result<Vec<(Span, Option<Bytes>)>, (String, &'static str)> {
+fn times(text: &str) -> Result<Vec<(Span, Option<Bytes>)>, Wrong> {
     const ACCEPTED: &str =
         "times in seconds from 0 to 86400, ascending, each with \":\" and whole bytes from 1 if it has a size";
     let mut times: Vec<(Span, Option<Bytes>)> = Vec::new();
@@ -147,7 +150,7 @@ fn times(text: &str) -> Result<Vec<(Span, Option<Bytes>)>, (String, &'static str
     Ok(times)
 }
 
-fn points(text: &str) -> Result<Points, (String, &'static str)> {
+fn points(text: &str) -> Result<Points, Wrong> {
     const ACCEPTED: &str = "points bytes:share, ascending, whose last share is 1 or 100";
     let pairs: Option<Vec<(f64, f64)>> =
         text.split_whitespace().map(|item| pair(item).and_then(|(bytes, share)| Some((bytes, share?)))).collect();
