@@ -21,6 +21,8 @@ struct List {
     columns: [&'static str; 2],
     /// Whether the second column may be missing, or empty.
     optional: bool,
+    /// The most characters of that key.
+    most: usize,
     accepted: &'static str,
 }
 
@@ -30,6 +32,7 @@ const LISTS: [List; 2] = [
         as_text: "transfer_points",
         columns: ["bytes", "share"],
         optional: false,
+        most: 400_000,
         accepted: "\"web-search\", \"data-mining\", or the path of a file with bytes and the share of transfers up to so many",
     },
     List {
@@ -37,6 +40,7 @@ const LISTS: [List; 2] = [
         as_text: "arrivals_s",
         columns: ["at_s", "bytes"],
         optional: true,
+        most: 1_000_000,
         accepted: "the path of a file with times in seconds, and with bytes if each has its size",
     },
 ];
@@ -112,6 +116,9 @@ impl List {
             let _ = write!(text, "{}{first}", if text.is_empty() { "" } else { " " });
             if !(self.optional && of(1).is_empty()) {
                 let _ = write!(text, ":{}", number(of(1))?);
+            }
+            if text.len() > self.most {
+                return Err(wrong(format!("has more than {} characters of numbers before this line", self.most)));
             }
         }
         if text.is_empty() {

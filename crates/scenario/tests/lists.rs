@@ -67,6 +67,13 @@ fn a_wrong_file_is_named_with_its_line_and_what_it_takes() {
 }
 
 #[test]
+fn a_file_without_end_is_refused_before_it_fills_the_memory() {
+    let rows = "5,1000000\n".repeat(200_000);
+    let error = read("transfer_kib = 1\narrivals = \"file\"", ("file", &rows), &[]).expect_err("a megabyte");
+    assert!(error.contains("more than 1000000 characters") && error.starts_with("file:"), "{error}");
+}
+
+#[test]
 fn more_transfers_than_there_are_ports_are_refused_with_what_makes_fewer() {
     let error = read("transfer_kib = 1\narrivals_per_s = 3000", ("unused", ""), &[]).expect_err("60000 transfers");
     assert!(error.contains("hosts[0].flows[0]") && error.contains("some 60000 transfers"), "{error}");

@@ -105,7 +105,8 @@ impl Transfers {
                 return Err(part.error(key!(TrafficKeys, transfer_kib), problem, accepted));
             }
         };
-        let every = |per_s: f64| Pace::Poisson(Span::from_secs_f64(1.0 / per_s));
+        // Rarer than in any run is never.
+        let every = |per_s: f64| Pace::Poisson(Span::from_secs_f64((1.0 / per_s).min(1e6)));
         let pace = match (own.arrivals_per_s, own.arrivals_mbps, at) {
             (Some(per_s), ..) => every(per_s),
             (_, Some(mbps), _) => every(mbps * 1e6 / 8.0 / sizes.mean()),
@@ -321,6 +322,13 @@ mod tests {
         let bits = all.iter().map(|(_, size)| 8.0 * *size as f64).sum::<f64>();
         // A deviation of the size is 4.3 MB: five of the mean of 20,000 are 9 %.
         assert!((bits / 20_000.0 / 13.69e6 - 1.0).abs() < 0.1, "{bits}");
+    }
+
+    #[test]
+    fn the_rarest_arrivals_are_none() {
+        for rarest in ["arrivals_per_s = 1e-300", "arrivals_mbps = 1e-300"] {
+            assert_eq!(arrivals(&format!("transfer_kib = 1073741824\n{rarest}"), 10), [], "{rarest}");
+        }
     }
 
     #[test]
