@@ -199,7 +199,7 @@ fn policy_fixed_needs_its_bound() {
 #[test]
 fn what_nothing_runs_yet_is_refused_with_what_can_be_run() {
     for (line, with, accepted) in [
-        ("rate_mbps = 54", "queue = \"dualpi2\"", "\"fifo\", \"fq_codel\""),
+        ("rate_mbps = 54", "queue = \"sfb\"", "\"fifo\", \"fq_codel\""),
         ("rate_mbps = 54", "rate_control = \"cara\"", "\"fixed\", \"arf\", \"aarf\", \"minstrel\""),
         ("count = 2", "policy = \"vegas\"", "\"none\", \"fixed\", \"count\", \"table\", \"formula\", \"cooperative\""),
         ("count = 2", "count_segments = [1, 0]", "a list of 1 to 64 whole numbers from 1 to 1000000"),

@@ -7,6 +7,7 @@ mod ack_filter;
 mod cake;
 mod codel;
 mod desk;
+mod dualpi2;
 mod fifo;
 mod flow_queues;
 mod fq_codel;
@@ -32,6 +33,7 @@ pub use cake::CakeConfig;
 use codel::Codel;
 pub use codel::CodelConfig;
 pub(crate) use desk::{Desk, Scheduler, Served};
+use dualpi2::DualPi2;
 use enum_dispatch::enum_dispatch;
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
@@ -60,6 +62,8 @@ disciplines! {
     Red = "red", anywhere, 100 packets;
     /// [CAKE](../models/queues.md#cake) with one tin: flows under COBALT, fair between hosts.
     Cake(parameters: CakeConfig) = "cake", anywhere, 10240 packets;
+    /// [DualPI2](../models/queues.md#dualpi2), RFC 9332: a queue for L4S beside one for the rest.
+    DualPi2 = "dualpi2", anywhere, 10000 packets;
     /// The [queues per station of Linux's mac80211](../models/queues.md#mac80211s-queues), with airtime fairness and airtime limits.
     Mac80211(parameters: Mac80211Config) = "mac80211", of_wifi, 8192 packets;
     /// The example of docs/guide/new-parts.md.

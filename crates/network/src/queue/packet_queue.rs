@@ -56,6 +56,11 @@ impl<P> PacketQueue<P> {
         Some((arrival, packet))
     }
 
+    /// When the oldest packet came.
+    pub(super) fn since(&self) -> Option<Time> {
+        self.packets.front().map(|(arrival, _)| *arrival)
+    }
+
     /// The oldest packet.
     pub(crate) fn first(&self) -> Option<&Packet<P>> {
         self.packets.front().map(|(_, packet)| packet)
