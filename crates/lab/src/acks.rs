@@ -24,7 +24,7 @@ pub(crate) fn read(packet: &Arc<[u8]>) -> Option<TcpAck> {
     if flags & (ACK | SYN) != ACK {
         return None;
     }
-    let is_pure = flags & (FIN_SYN_RST_PSH | URG) == 0 && tcp[12] & 0xf == 0 && tcp.len() == header;
+    let is_pure = flags & (FIN_SYN_RST_PSH | URG) == 0 && tcp[12] & 0xe == 0 && tcp.len() == header;
     let ecn = (flags & ECE != 0, flags & CWR != 0);
     let mut ack = TcpAck { ack: word(tcp, 8)?, is_pure, ecn, ..TcpAck::default() };
     while let Some((&kind, rest)) = options.split_first() {

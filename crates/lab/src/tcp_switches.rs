@@ -11,7 +11,7 @@
 //! Both ends of a connection have a namespace with these settings. A switch with its era's value is not touched: the
 //! kernel's defaults stand for the era's. A value that every modern kernel has anyway is accepted.
 
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::gro::Gro;
 use lasthop_connection::TcpState;
 use lasthop_scenario::{Era, HostKind};
@@ -139,6 +139,11 @@ impl Stack {
         match self.ecn {
             // The kernel's default is 2: agree, and do not ask.
             Some(EcnMode::On) => sysctl("ipv4/tcp_ecn", "1")?,
+            Some(EcnMode::Accurate) => sysctl("ipv4/tcp_ecn", "3").map_err(|_| {
+                Error::Machine(
+                    "this kernel takes no net.ipv4.tcp_ecn = 3 for ecn = \"accurate\" (Linux 6.18 does not); it has \"on\"".to_owned(),
+                )
+            })?,
             Some(EcnMode::Off) | None => {}
         }
         Ok(())

@@ -101,7 +101,7 @@ impl Wire {
         out.extend(window.to_be_bytes());
         out.extend([0; 4]);
         options(segment, &mut out);
-        out[12] = ((out.len() / 4) << 4) as u8;
+        out[12] = ((out.len() / 4) << 4) as u8 | segment.ace >> 2;
         out
     }
 }

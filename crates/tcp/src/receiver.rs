@@ -24,7 +24,7 @@ use crate::ecn::{ECE, Echo, Feedback, News};
 use crate::ranges::Ranges;
 use crate::segment::{SackBlocks, Segment};
 use lasthop_laws::bound::LeasedBound;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Ecn, Span, Time};
 use std::ops::Range;
 
 /// The number of SACK blocks remembered in the order of their last change: those that fit into an option.
@@ -219,6 +219,9 @@ impl Receiver {
         {
             self.ts_recent = timestamps.value;
         }
+        if segment.ecn == Ecn::Ce && self.echo.feedback == Feedback::Accurate {
+            self.echo.on_marked();
+        }
         if !segment.takes_sequence_numbers() {
             self.answer_probe(now, segment.seq);
             return;
@@ -251,6 +254,7 @@ impl Receiver {
         }
         match self.echo.on_new(segment.ecn) {
             News::None => {}
+            News::Marks => self.ack_now(),
             News::First => {
                 self.quick_left = self.quick_left.max(Echo::QUICK);
                 self.wait = self.timer_min;
@@ -444,6 +448,7 @@ impl Receiver {
     pub(crate) fn on_ack_sent(&mut self, complete: bool) {
         self.quick_left = self.quick_left.saturating_sub(1);
         self.last_ack_sent = self.rcv_nxt;
+        self.echo.on_ack_sent();
         self.ack_at = Time::MAX;
         self.compressed_at = Time::MAX;
         self.compressed = 0;

@@ -49,7 +49,7 @@ pub struct Segment {
     pub push: bool,
     /// `ack` is valid: in every segment but a client's SYN.
     pub has_ack: bool,
-    /// The flags CWR and ECE of RFC 3168, as the bits 2 and 1.
+    /// The flags AE, CWR and ECE, as the bits 4, 2 and 1: RFC 3168, and the counter of RFC 9768.
     pub ace: u8,
     /// The ECN field of its packet's IP header. Queues mark it on the way; what carries the segment tells the receiver so.
     pub ecn: Ecn,

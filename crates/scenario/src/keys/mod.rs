@@ -500,8 +500,9 @@ keys! {
         send_buffer_overhead_bytes: Bytes = bytes(0, 65_536), by_era(441, 36);
         /// A writer that has filled the send buffer goes on when a third of it is free, as in Linux; else as soon as there is room.
         write_hysteresis: bool = flag(), true;
-        /// [Explicit congestion notification](../models/ecn.md) (RFC 3168): "on", its connections ask for it, and servers agree. Queues
-        /// then mark their packets where they would drop them.
+        /// [Explicit congestion notification](../models/ecn.md): its connections ask for it, and servers agree. Queues then mark their
+        /// packets where they would drop them. "on", RFC 3168: a mark is told until the sender has heard it; "accurate", RFC 9768: marks
+        /// are counted.
         ecn: EcnMode = choice(EcnMode::WORDS), "off";
         /// How slow start ends, other than by a loss: not at all, by Linux's HyStart, or by RFC 9406. In Linux only CUBIC has
         /// HyStart.

@@ -137,3 +137,54 @@ fn with_dctcp_a_change_of_the_marks_is_told_at_once_and_what_was_before_it_first
     assert!(pair.log.iter().all(|(_, _, segment)| segment.ecn == Ecn::Ect0), "ACKs, too");
     assert_eq!(info(&pair).tcp.delivered_ce, 2, "each mark counts once");
 }
+
+/// RFC 9768 table 2: AccECN with AccECN, with RFC 3168, without; and an RFC 3168 client with an AccECN server.
+#[test]
+fn accurate_ecn_is_agreed_or_what_both_have() {
+    use EcnMode::{Accurate, Off, On};
+    let all = ECE | CWR | 4;
+    let flags = |client, server| handshake(client, server, false).0;
+    assert_eq!(flags(Accurate, Accurate), [all, CWR]);
+    assert_eq!(flags(Accurate, On), [all, ECE]);
+    assert_eq!(flags(On, Accurate), [ECE | CWR, ECE]);
+    assert_eq!(flags(Accurate, Off), [all, 0]);
+    // §3.1.4.1: a repeated SYN still asks.
+    assert_eq!(handshake(Accurate, Accurate, true).0, [all, all, CWR]);
+}
+
+/// RFC 9768 §3.2.1: ACE begins with 5, and counts modulo 8.
+#[test]
+fn accurate_ecn_counts_each_mark_and_reduces_once_a_window() {
+    let config = Config { ecn: EcnMode::Accurate, ..plain() };
+    let mut pair = established(&config, 40);
+    // Six of the first ten, with the numbers 0, 2, 3, 6, 7 and 9.
+    let marked = [1, 2001, 3001, 6001, 7001, 9001];
+    pair.mark = Box::new(move |by, segment| {
+        if by == CLIENT && marked.contains(&segment.seq) {
+            segment.ecn = Ecn::Ce;
+        }
+    });
+    run(&mut pair, 99);
+    let acks: Vec<_> = of(&pair, SERVER, false).into_iter().map(|(_, ack)| ack.ace).collect();
+    assert_eq!(acks, [6, 6, 7, 0, 0, 0, 1, 2, 2, 3]);
+    run(&mut pair, 1000);
+    assert_eq!((info(&pair).tcp.delivered_ce, info(&pair).tcp.retransmits), (6, 0));
+    // As above: nine are in flight when the first mark is heard. All are of one window.
+    assert_eq!(info(&pair).tcp.ssthresh_segments, Some(4));
+    assert!(of(&pair, CLIENT, true).iter().all(|(_, segment)| segment.ecn == Ecn::Ect0 && segment.ace == 5));
+}
+
+/// RFC 9768 §3.2.2.5.1.
+#[test]
+fn accurate_ecn_tells_a_mark_after_none_and_each_second_one_at_once() {
+    let delayed_ack = DelayedAck { quick_segments: 0, segments: 20, ..DelayedAck::LINUX };
+    let mut pair = established(&Config { ecn: EcnMode::Accurate, delayed_ack, ..plain() }, 8);
+    pair.mark = Box::new(|by, segment| {
+        if by == CLIENT && (2001..=6001).contains(&segment.seq) {
+            segment.ecn = Ecn::Ce;
+        }
+    });
+    run(&mut pair, 80);
+    let acks: Vec<_> = of(&pair, SERVER, false).into_iter().map(|(at, ack)| (at, ack.ack, ack.ace)).collect();
+    assert_eq!(acks, [(50, 3001, 6), (50, 5001, 0), (50, 7001, 2)]);
+}
