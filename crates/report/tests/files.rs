@@ -62,7 +62,9 @@ fn a_run_is_kept_whole_and_comes_back() {
     let (again, series_again) = lasthop_report::read_run(&folder.path).expect("the report");
     assert!(again == result, "what came back differs");
     assert!(series_again == series, "what came back differs");
-    for name in ["goodput", "goodput-over-time", "goodput-cdf", "rtt", "rtt-cdf", "cwnd", "states", "queue"] {
+    for name in
+        ["goodput", "goodput-over-time", "goodput-cdf", "rtt", "rtt-cdf", "slowdown-cdf", "cwnd", "states", "queue"]
+    {
         let svg = text(&folder.path.join(format!("figures/{name}.svg")));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
         assert!(svg.len() < 1_000_000, "{name} has {} bytes", svg.len());

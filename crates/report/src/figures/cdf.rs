@@ -1,4 +1,4 @@
-//! The distributions of round trips and of goodput: the share of the samples that are at most so large.
+//! The distributions of round trips, of goodput and of slowdowns: the share of the samples that are at most so large.
 //!
 //! Like the result, they leave out the warm-up. A run has a line for each connection. A comparison has one for each
 //! case, over all its connections and seeds.
@@ -10,7 +10,7 @@ use super::marks::draw_marker;
 use super::{Figure, goodputs, legend, note_of_run, note_of_seeds};
 use crate::CaseRun;
 use crate::style::{self, FlowLooks, Look};
-use lasthop_scenario::{Comparison, FlowResult, FlowSeries, RunResult};
+use lasthop_scenario::{Comparison, FlowResult, RunResult, Series};
 
 const HEIGHT: f64 = 230.0;
 /// The most points of a line.
@@ -26,7 +26,7 @@ pub(crate) struct Kind {
     caption: &'static str,
     /// Whether the axis is logarithmic when the numbers span more than a decade.
     by_ratio: bool,
-    samples: fn(&RunResult, &FlowSeries, &FlowResult) -> Vec<f64>,
+    samples: fn(&RunResult, &Series, &FlowResult) -> Vec<f64>,
 }
 
 pub(crate) const RTT: Kind = Kind {
@@ -49,16 +49,31 @@ pub(crate) const GOODPUT: Kind = Kind {
               is the share of the seconds in which it got nothing; a steep line is a steady share.",
     by_ratio: false,
     samples: |run, series, flow| {
-        let measured = goodputs(series, flow.id).into_iter().filter(|(t_s, _)| *t_s >= run.warmup_s);
+        let measured = goodputs(&series.flows, flow.id).into_iter().filter(|(t_s, _)| *t_s >= run.warmup_s);
         measured.map(|(_, mbps)| mbps).collect()
     },
 };
 
+pub(crate) const SLOWDOWN: Kind = Kind {
+    name: "slowdown-cdf",
+    title: "Distribution of slowdowns",
+    x_name: "slowdown over the empty network",
+    y_name: "share of the transfers",
+    caption: "The share of the transfers that took at most so many times as long as their data need alone in the empty network. \
+              Further left is better. Those that were not complete at the end are left out.",
+    by_ratio: true,
+    samples: |run, series, flow| {
+        let of_flow = series.transfers.rows().filter(|row| row.flow == flow.id);
+        let measured = of_flow.filter(|row| row.completion_s.is_some_and(|took| row.start_s + took >= run.warmup_s));
+        measured.filter_map(|row| row.slowdown).collect()
+    },
+};
+
 /// A smoothed RTT that has not changed is none that was measured.
-fn round_trips(run: &RunResult, series: &FlowSeries, flow: &FlowResult) -> Vec<f64> {
+fn round_trips(run: &RunResult, series: &Series, flow: &FlowResult) -> Vec<f64> {
     let mut last = None;
     let mut measured = Vec::new();
-    for sample in series.of_flow(flow.id) {
+    for sample in series.flows.of_flow(flow.id) {
         let changed = sample.srtt_ms.filter(|_| sample.srtt_ms != last && sample.t_s >= run.warmup_s);
         measured.extend(changed);
         last = sample.srtt_ms;
@@ -67,7 +82,7 @@ fn round_trips(run: &RunResult, series: &FlowSeries, flow: &FlowResult) -> Vec<f
 }
 
 /// A line for each connection.
-pub(crate) fn of_run(kind: &Kind, run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+pub(crate) fn of_run(kind: &Kind, run: &RunResult, series: &Series) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let line = |flow: &FlowResult| {
         let parts = vec![cumulated((kind.samples)(run, series, flow))];
@@ -82,7 +97,7 @@ pub(crate) fn of_comparison(kind: &Kind, comparison: &Comparison, runs: &[CaseRu
     let samples = |look: &Look| {
         let of_case = runs.iter().filter(|(label, ..)| *label == look.label);
         let flows = of_case.flat_map(|(_, run, series)| run.flows.iter().map(move |flow| (run, series, flow)));
-        flows.flat_map(|(run, series, flow)| (kind.samples)(run, &series.flows, flow)).collect()
+        flows.flat_map(|(run, series, flow)| (kind.samples)(run, series, flow)).collect()
     };
     let line =
         |look: &Look| Line { name: look.label.clone(), look: look.clone(), parts: vec![cumulated(samples(look))] };
@@ -125,7 +140,7 @@ fn figure(kind: &Kind, lines: &[Line], entries: Vec<Entry>, more: &str, note: &s
         panel.draw_y(canvas, kind.y_name, margins);
         panel.draw_x(canvas, kind.x_name);
         canvas.data(&panel, (kind.x_name, kind.y_name), |canvas| {
-            // A connection without samples, such as one of datagrams, has no line.
+            // A connection without samples, such as one of datagrams, or without transfers, has no line.
             for line in lines.iter().filter(|line| line.parts.iter().any(|part| !part.is_empty())) {
                 let points: Vec<(f64, f64)> = line.parts.iter().flatten().map(|(x, y)| panel.at(*x, *y)).collect();
                 canvas.path(&line.name, &points, Pen::of(&line.look, 1.5));

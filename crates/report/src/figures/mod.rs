@@ -43,11 +43,30 @@ pub(crate) struct Figure {
 }
 
 /// The names of the figures that [`of_run`] can make.
-pub(crate) const OF_RUN: &[&str] =
-    &["goodput", "goodput-over-time", "goodput-cdf", "rtt", "rtt-cdf", "stations", "cwnd", "states", "queue"];
+pub(crate) const OF_RUN: &[&str] = &[
+    "goodput",
+    "goodput-over-time",
+    "goodput-cdf",
+    "rtt",
+    "rtt-cdf",
+    "slowdown-cdf",
+    "stations",
+    "cwnd",
+    "states",
+    "queue",
+];
 /// The names of the figures that [`of_comparison`] can make.
-pub(crate) const OF_COMPARISON: &[&str] =
-    &["before-and-after", "summary", "difference", "tradeoff", "rtt-cdf", "goodput-cdf", "goodput-over-time", "queue"];
+pub(crate) const OF_COMPARISON: &[&str] = &[
+    "before-and-after",
+    "summary",
+    "difference",
+    "tradeoff",
+    "rtt-cdf",
+    "goodput-cdf",
+    "slowdown-cdf",
+    "goodput-over-time",
+    "queue",
+];
 
 /// The name of a study's figure, counted from 0.
 pub(crate) fn name_in_study(index: usize, title: &str) -> String {
@@ -64,9 +83,10 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
         svg: svg.text,
     }));
     figures.extend(goodput_over_time_of_run(run, &series.flows));
-    figures.extend(cdf::of_run(&cdf::GOODPUT, run, &series.flows));
+    figures.extend(cdf::of_run(&cdf::GOODPUT, run, series));
     figures.extend(rtt_of_run(run, &series.flows));
-    figures.extend(cdf::of_run(&cdf::RTT, run, &series.flows));
+    figures.extend(cdf::of_run(&cdf::RTT, run, series));
+    figures.extend(cdf::of_run(&cdf::SLOWDOWN, run, series));
     figures.extend(stations::stations(run));
     figures.extend(windows(run, &series.flows));
     figures.extend(states::states(run, &series.flows).map(|svg| Figure {
@@ -149,8 +169,11 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Fi
         caption: format!("The best cases are at the top left: much goodput, short round trips. {seeds}"),
         svg: svg.text,
     }));
-    figures
-        .extend([cdf::RTT, cdf::GOODPUT].iter().filter_map(|kind| cdf::of_comparison(kind, comparison, runs, &looks)));
+    figures.extend(
+        [cdf::RTT, cdf::GOODPUT, cdf::SLOWDOWN]
+            .iter()
+            .filter_map(|kind| cdf::of_comparison(kind, comparison, runs, &looks)),
+    );
     figures.extend(goodput_over_time_of_cases(comparison, &firsts, &one));
     figures.extend(
         queue(&firsts, note_of_firsts(comparison))

@@ -127,7 +127,8 @@ pub(crate) fn run(scenario: &Scenario) -> (RunResult, Series) {
         completion_s,
         slowdown: completion_s.map(|completion_s| completion_s / 0.5),
     };
-    series.transfers = TransferSeries::of([transfer(1.5, Some(0.75)), transfer(2.5, None)]);
+    series.transfers =
+        TransferSeries::of([transfer(11.5, Some(0.75)), transfer(12.5, Some(2.0)), transfer(13.5, None)]);
     (result(scenario, &hosts, &flows), series)
 }
 
