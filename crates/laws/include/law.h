@@ -37,6 +37,8 @@
  *
  *	LH_LAW_ECHOES_MARKS    its connections ask for ECN in any case; all their segments may be marked, and their receivers echo
  *	                       each mark for itself (RFC 8257). Simulated only.
+ *	LH_LAW_IS_L4S          its connections ask for accurate ECN (RFC 9768), and their segments are ECT(1): RFC 9331. Without
+ *	                       it at the other end they have no ECN. Simulated only, and of the tree only.
  *
  * A law with parameters defines LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. All
  * its events but sent and undone get them as a struct lh_LAW_parameters after the law.

@@ -9,7 +9,8 @@ use std::str::FromStr;
 macro_rules! laws {
     ($({
         $law:ident, $name:ident, $label:literal, $colour:ident, $marker:ident, $where:ident, ($($doc:literal)+),
-        $hears:literal, $steers:literal, $marking:ident, [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
+        $hears:literal, $steers:literal, $marking:ident,
+        [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
     })+) => {
         /// A congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -140,6 +141,8 @@ pub enum Marking {
     OfHost,
     /// Each mark echoed for itself, and all segments markable: RFC 8257 §3.2.
     Each,
+    /// Accurate ECN, and ECT(1): RFC 9331.
+    L4s,
 }
 
 /// Where a law runs.

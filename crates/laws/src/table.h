@@ -11,7 +11,7 @@ LASTHOP_TABLE_BEGINS
 	{                                                                                  \
 		law, Law, label, colour, marker, where, (__VA_ARGS__),           \
 			LH_IF(LH_##LAW##_HAS_REPORTED, true, false), LH_IF(LH_##LAW##_HAS_SAMPLED, true, false), \
-			LH_IF(LH_##LAW##_ECHOES_MARKS, Each, OfHost), \
+			LH_IF(LH_##LAW##_ECHOES_MARKS, Each, LH_IF(LH_##LAW##_IS_L4S, L4s, OfHost)), \
 			[LH_IF(LH_##LAW##_HAS_PARAMETERS, LH_##LAW##_PARAMETERS(LH_TABLE_PARAMETER), )] \
 	}
 laws! {

@@ -132,10 +132,7 @@ fn an_own_path_for_one_host_moves_no_other_host() {
 #[test]
 fn a_range_that_begins_with_the_longer_one_is_refused() {
     let error = Network::<()>::new(&config(&[None, path(MS * 8, MS * 4, MS)]), 1).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "hosts[1].path.rtt is 8000 us to 4000 us; accepted: the shorter one, then the longer one"
-    );
+    assert_eq!(error.to_string(), "hosts[1].path.rtt is 8 ms to 4 ms; accepted: the shorter one, then the longer one");
 }
 
 proptest! {

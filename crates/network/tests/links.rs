@@ -343,7 +343,7 @@ fn a_config_error_names_what_is_wrong() {
     let rtt = (Span::from_millis(4), Span::from_millis(8));
     assert_eq!(
         error(&|config, _| config.hosts[0].path = Some(lasthop_network::HostPath { rtt, change_every: Span::ZERO })),
-        "hosts[0].path is 4000 us to 8000 us; accepted: none, for the delays of links are theirs"
+        "hosts[0].path is 4 ms to 8 ms; accepted: none, for the delays of links are theirs"
     );
     assert_eq!(
         error(&|config, _| config.hosts = vec![HostConfig::new(1); 65_532]),

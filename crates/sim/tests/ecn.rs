@@ -120,6 +120,34 @@ fn dctcp_holds_the_queue_at_the_threshold_and_keeps_the_link() {
     assert!(mean < with("dctcp", 1).0, "{mean}");
 }
 
+/// RFC 9332: both get the same at the same round trip, and L4S waits a millisecond or two.
+#[test]
+fn prague_and_cubic_share_a_link_behind_dualpi2_and_prague_hardly_waits() {
+    let second = "count=1\nera=\"modern\"\ncongestion_control=\"prague\"\n[[hosts.flows]]\ndirection=\"down\"\n";
+    let text = format!("{BOTTLENECK}[[hosts]]\n{second}");
+    for ecn in ["off", "on"] {
+        let settings = [
+            "duration_s=40",
+            "warmup_s=10",
+            "access.rate_mbps=40",
+            "access.queue=dualpi2",
+            "access.queue_packets=10000",
+            "path.rtt_ms=20",
+            "hosts.0.count=1",
+            &format!("hosts.0.tcp.ecn={ecn}"),
+        ];
+        let settings = settings.map(|text| Override::parse(text).expect("an override"));
+        let scenario = Scenario::from_toml("l4s.toml", &text, &settings).unwrap_or_else(|error| panic!("{error}"));
+        let stop = AtomicBool::new(false);
+        let result = lasthop_sim::run(&scenario, &options(&stop)).expect("it runs").expect("not stopped").0;
+        let [cubic, prague] = [0, 1].map(|flow| result.flows[flow].goodput_mbps / 40.0);
+        assert!(cubic >= 0.32 && prague >= 0.35 && cubic + prague > 0.94, "{ecn}: {cubic}, {prague}");
+        let rtt = result.flows[1].rtt_per_ack_ms.expect("it was measured");
+        assert!(rtt.p99 - 20.0 < 5.0, "{ecn}: {rtt:?}");
+        assert_eq!(result.flows[1].retransmits, 0, "{ecn}");
+    }
+}
+
 /// Keeps what is written to it.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);

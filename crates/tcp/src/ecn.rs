@@ -14,13 +14,15 @@
 //!           ECT(0) on all segments; AE, CWR and ECE are ACE: how many came with CE, from 5 on, modulo 8     §3.2.2
 //!           an ACK at once for a mark after none, and for the second mark since the last ACK              §3.2.2.5.1
 //!           the sender takes what ACE has moved for marks, where an ACK delivers something                §3.2.2.5.2
+//! L4S       accurate or nothing, and ECT(1) in place of ECT(0)                                 RFC 9331 §4.1, §4.3
 //! ```
 //!
 //! *What it leaves out*: of RFC 9768 the option, the ACE of the handshake's last ACK, which has the counter already, and the safer reading
-//! of a counter that may have wrapped unseen (appendix A.2); ECT on SYNs; without DCTCP or ACE on ACKs and retransmissions (RFC 8311), a timer for a window of one segment (§6.1.2).
+//! of a counter that may have wrapped unseen (appendix A.2); ECT on SYNs; without DCTCP or ACE on ACKs and retransmissions (RFC 8311); a
+//! timer for a window of one segment (§6.1.2).
 //!
-//! References: Linux 6.18, include/net/tcp_ecn.h, net/ipv4/tcp_input.c (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`, `tcp_try_to_open`), tcp_output.c
-//! (`tcp_ecn_send`), tcp_dctcp.h (`dctcp_ece_ack_update`).
+//! References: Linux 6.18, include/net/tcp_ecn.h, net/ipv4/tcp_input.c (`__tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`, `tcp_try_to_open`),
+//! tcp_output.c (`tcp_ecn_send`), tcp_dctcp.h (`dctcp_ece_ack_update`).
 
 use crate::segment::Segment;
 use lasthop_laws::Marking;
@@ -86,6 +88,7 @@ impl Wish {
     pub(crate) const fn new(mode: EcnMode, marking: Marking) -> Self {
         match (mode, marking) {
             (EcnMode::Off, Marking::Each) => Self { mode: EcnMode::On, marking },
+            (_, Marking::L4s) => Self { mode: EcnMode::Accurate, marking },
             _ => Self { mode, marking },
         }
     }
@@ -132,6 +135,8 @@ impl Wish {
         match self.marking {
             Marking::OfHost => Feedback::Latched,
             Marking::Each => Feedback::Each,
+            // RFC 9331 §4.3: without accurate feedback there is no ECT(1).
+            Marking::L4s => Feedback::None,
         }
     }
 }
@@ -140,6 +145,8 @@ impl Wish {
 #[derive(Clone, Debug)]
 pub(crate) struct Marked {
     pub(crate) feedback: Feedback,
+    /// The law is of L4S: its segments are ECT(1).
+    pub(crate) is_l4s: bool,
     /// The ACE that was last heeded.
     ace: u8,
     /// A reduction is to be told with CWR: `TCP_ECN_QUEUE_CWR`.
@@ -150,7 +157,7 @@ pub(crate) struct Marked {
 
 impl Default for Marked {
     fn default() -> Self {
-        Self { feedback: Feedback::None, ace: FIRST, cwr_due: false, delivered: 0 }
+        Self { feedback: Feedback::None, is_l4s: false, ace: FIRST, cwr_due: false, delivered: 0 }
     }
 }
 
@@ -182,12 +189,16 @@ impl Marked {
             return (self.of_other(), 0);
         }
         let is_told = std::mem::take(&mut self.cwr_due) && self.feedback != Feedback::Accurate;
-        (Ecn::Ect0, if is_told { CWR } else { 0 })
+        (self.capable(), if is_told { CWR } else { 0 })
     }
 
     /// The field of a segment without new data.
     pub(crate) fn of_other(&self) -> Ecn {
-        if matches!(self.feedback, Feedback::Each | Feedback::Accurate) { Ecn::Ect0 } else { Ecn::NotEct }
+        if matches!(self.feedback, Feedback::Each | Feedback::Accurate) { self.capable() } else { Ecn::NotEct }
+    }
+
+    const fn capable(&self) -> Ecn {
+        if self.is_l4s { Ecn::Ect1 } else { Ecn::Ect0 }
     }
 }
 

@@ -13,6 +13,7 @@ mod hystart;
 mod hystart_plus_plus;
 mod lastlink;
 mod newreno;
+mod prague;
 mod properties;
 mod response;
 mod ucc;

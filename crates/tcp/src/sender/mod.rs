@@ -27,9 +27,9 @@ use crate::rate::DeliveryRate;
 use crate::rtt::{MinRtt, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use lasthop_connection::{CongestionState, TcpState};
-use lasthop_laws::LinkReport;
 use lasthop_laws::bound::{LawWindow, LeasedBound};
 use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window, finite_ssthresh};
+use lasthop_laws::{LinkReport, Marking};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use rack::{LossProbe, Rack};
 use recovery::{Prr, Undo};
@@ -244,6 +244,7 @@ impl Sender {
         self.payload_bytes = agreed.payload_bytes;
         self.timestamps = agreed.timestamps;
         self.marked.feedback = agreed.ecn;
+        self.marked.is_l4s = law.name.marking() == Marking::L4s;
         if self.law.steers() && matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) {
             // Only the window tells those from Linux's, and that is the law's.
             self.recovery = Recovery::Prr;
