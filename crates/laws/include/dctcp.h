@@ -9,7 +9,7 @@
  *   loss or timeout        ssthresh = max(cwnd / 2, 2)                                             section 3.5
  *   growth                 NewReno's
  *
- * alpha is 1 at first, in units of 1/1024; it loses at least one unit in a window. The receiver echoes each mark for itself
+ * alpha is 1 at first, in units of 1/1024; below 16 of them a window without marks takes it to 0. The receiver echoes each mark for itself
  * (section 3.2): that is the stack's, which also makes all segments markable. Where the other end has no ECN, there are no
  * marks, and the law is NewReno. What it leaves out: the parameters of Linux's module.
  */
@@ -52,8 +52,9 @@ static inline void lh_dctcp_update(struct lh_dctcp *law)
 	__u32 decay = law->alpha >> LH_DCTCP_SHIFT_G;
 	__u32 share = 0;
 
-	if (law->alpha && !decay)
-		decay = 1;
+	/* min_not_zero() */
+	if (!decay)
+		decay = law->alpha;
 	if (law->delivered)
 		share = (__u32)(((__u64)law->marked * (LH_DCTCP_ONE >> LH_DCTCP_SHIFT_G)) / law->delivered);
 	law->alpha = lh_min(law->alpha - decay + share, LH_DCTCP_ONE);

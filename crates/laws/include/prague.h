@@ -13,13 +13,15 @@
  *                         also while marks reduce the window                               sections 2.4.3, 2.4.4
  *   virtual round         the round trip R, but at least 25 ms after 500 rounds without slow start; until then R, and growth
  *                         of 1 / cwnd                                                      section 2.4.4
- *   pace                  cwnd / R, twice that in the first half of slow start             section 2.4.5
+ *   pace                  cwnd / R, twice that in the first half of slow start, at least 100 kb/s      section 2.4.5
  *
  * The window is kept in 1/2^20 of a segment; the one that the stack has follows it by one segment for each ACK. Its segments
  * are ECT(1), and the connection needs accurate ECN. Without it there are no marks, and the law grows and halves as NewReno.
  *
  * Differs from the implementation: marks reduce the window whatever the stack's state, for a virtual round that is a little longer than
- * R would else be two; a window need be half full to grow, not full; after a timeout ssthresh is the halved window.
+ * R would else be two; a window need be half full to grow, not full; after a timeout ssthresh is the halved window. The window is kept
+ * and paced, as in earlier versions. Later ones keep the rate in virtual rounds of 25 ms, and before pace what is in flight, if it is
+ * more; their floors, of the window and of that rate, are here always.
  * What it leaves out: the fall-back to a classic queue's marks (section 2.4.6; off in the implementation), the choice of other
  * ways to depend on the round trip.
  */
@@ -39,7 +41,8 @@
 #define LH_PRAGUE_SHIFT_G 4 /* g = 1/16: PRAGUE_SHIFT_G */
 #define LH_PRAGUE_ROUND_US 25000U /* the least virtual round: prague_rtt_target */
 #define LH_PRAGUE_ROUNDS 500U /* until then R: prague_rtt_transition */
-#define LH_PRAGUE_LEAST_WINDOW 2U /* MIN_CWND */
+#define LH_PRAGUE_LEAST_WINDOW 2U /* that is sent: MIN_CWND_RTT */
+#define LH_PRAGUE_LEAST_PACE 12500U /* bytes per second: MINIMUM_RATE */
 #define LH_PRAGUE_LONGEST_US 10000000U /* of a smoothed round trip, so that nothing overflows */
 
 struct lh_prague {
@@ -76,7 +79,7 @@ static inline __u32 lh_prague_window(const struct lh_prague *law)
 {
 	__u64 segments = (law->cwnd + LH_PRAGUE_ONE - 1) >> LH_PRAGUE_SCALE;
 
-	return segments > 1 ? (__u32)segments : 1;
+	return lh_max((__u32)segments, LH_PRAGUE_LEAST_WINDOW);
 }
 
 /* prague_is_rtt_indep() */
@@ -161,8 +164,8 @@ static inline void lh_prague_pace(const struct lh_prague *law, const struct lh_r
 		rate *= 2;
 	rate /= srtt_us;
 	steering->pace = (__u64)(((rate >> 10) * (law->cwnd >> 10)) + ((rate & 1023) * (law->cwnd >> 10) >> 10));
-	if (!steering->pace)
-		steering->pace = 1;
+	if (steering->pace < LH_PRAGUE_LEAST_PACE)
+		steering->pace = LH_PRAGUE_LEAST_PACE;
 }
 
 /* Section 2.4.2: by alpha / 2, once in a virtual round. */
@@ -170,6 +173,9 @@ static inline void lh_prague_reduce(struct lh_prague *law, __u64 now_us, __u32 s
 {
 	__u64 alpha = law->alpha >> LH_PRAGUE_SHIFT_G;
 
+	/* one ACK both gives notice and is a sample; before the first sample there is no window to reduce */
+	if (!law->begun || (law->has_reduced && now_us == law->reduced_at_us))
+		return;
 	if (law->has_reduced && lh_after(law->reduced_end, snd_una))
 		return;
 	if (law->has_reduced && lh_prague_has_virtual_rounds(law) && now_us - law->reduced_at_us < LH_PRAGUE_ROUND_US)
@@ -202,14 +208,14 @@ static inline void lh_prague_sampled(struct lh_prague *law, const struct lh_rate
 	lh_prague_grow(law, sample, marked, steering);
 	/* the window that is sent follows, a segment for each ACK */
 	window = lh_prague_window(law);
-	if (steering->cwnd_segments > window && steering->cwnd_segments > LH_PRAGUE_LEAST_WINDOW) {
+	if (steering->cwnd_segments > window) {
 		steering->cwnd_segments--;
 		steering->ssthresh_segments = steering->cwnd_segments;
 	} else if (steering->cwnd_segments < window) {
 		steering->cwnd_segments++;
 	}
 	if (sample->state == LH_STATE_LOSS)
-		steering->ssthresh_segments = lh_max(window, LH_MIN_SSTHRESH);
+		steering->ssthresh_segments = window;
 	lh_prague_observe(law, sample);
 	lh_prague_pace(law, sample, steering);
 }
@@ -241,6 +247,7 @@ static inline void lh_prague_undone(struct lh_prague *law, const struct lh_undon
 {
 	(void)undone;
 	(void)window;
+	law->in_loss = 0;
 	if (law->cwnd < law->prior_cwnd)
 		law->cwnd = law->prior_cwnd;
 }

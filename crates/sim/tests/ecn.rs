@@ -148,6 +148,16 @@ fn prague_and_cubic_share_a_link_behind_dualpi2_and_prague_hardly_waits() {
     }
 }
 
+/// CoDel's threshold marks all that wait. Each flow still has two segments, and so the link is full and shared.
+#[test]
+fn a_queue_that_marks_everything_brings_no_prague_flow_to_a_stand() {
+    let network = ["access.rate_mbps=2", "path.rtt_ms=2", "access.queue=codel", "access.ce_threshold_ms=0.001"];
+    let result = run(&[&network[..], &["hosts.0.congestion_control=prague", "hosts.0.count=40"]].concat());
+    let shares = result.flows.iter().map(|flow| flow.goodput_mbps * 40.0 / 2.0);
+    let (least, most) = shares.fold((f64::MAX, 0.0_f64), |(least, most), share| (least.min(share), most.max(share)));
+    assert!(result.utilization > 0.98 && least > 0.7 && most < 1.3, "{}, {least}, {most}", result.utilization);
+}
+
 /// Keeps what is written to it.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);

@@ -1,6 +1,6 @@
 //! Prague against its draft's rules, by worked traces. The window in fractions is seen by the pace.
 
-use lasthop_laws::{INFINITE_SSTHRESH, Law, LawName, Lost, Marking, Sample, Start, Steering, Window};
+use lasthop_laws::{INFINITE_SSTHRESH, Law, LawName, Lost, Marking, Sample, Start, Steering, Undone, Window};
 
 /// Segments of 1000 bytes.
 struct Connection {
@@ -18,6 +18,23 @@ impl Connection {
 
     /// A round trip later an ACK of a whole flight, with so many marks. Returns the window.
     fn ack(&mut self, segments: u32, marked: u32) -> f64 {
+        self.next_ack(segments, marked);
+        self.sampled()
+    }
+
+    /// As the stack for a first mark: the notice goes before the sample. `left`: bytes that stay outstanding.
+    fn noticed_ack(&mut self, segments: u32, marked: u32, left: u32) -> f64 {
+        self.next_ack(segments, marked);
+        let sample = &mut self.sample;
+        sample.snd_nxt = sample.snd_una + left;
+        let notice =
+            Lost { now_us: sample.now_us, snd_una: sample.snd_una, snd_nxt: sample.snd_nxt, ..Lost::default() };
+        let mut unused = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+        self.law.on_notified(&notice, &mut unused);
+        self.sampled()
+    }
+
+    fn next_ack(&mut self, segments: u32, marked: u32) {
         let sample = &mut self.sample;
         sample.now_us += u64::from(sample.srtt_us);
         sample.acked_segments = segments;
@@ -26,7 +43,11 @@ impl Connection {
         sample.all_marked_segments += marked;
         // What was sent since is one flight further.
         sample.snd_una = sample.snd_nxt;
-        sample.snd_nxt += 1_000_000;
+        sample.snd_nxt = sample.snd_nxt.wrapping_add(1_000_000);
+    }
+
+    fn sampled(&mut self) -> f64 {
+        let sample = &self.sample;
         self.law.on_sampled(sample, &mut self.steering);
         let doubled = self.steering.cwnd_segments < self.steering.ssthresh_segments / 2;
         let rate = 1e9 / f64::from(sample.srtt_us) * if doubled { 2.0 } else { 1.0 };
@@ -57,6 +78,48 @@ fn marks_reduce_by_their_share_and_the_rest_grows() {
     // Without a mark it is NewReno's: one in a window.
     let before = reduced + 9.0 / reduced.ceil();
     is_about(flow.ack(7, 0), before + 7.0 / before.ceil());
+}
+
+#[test]
+fn a_mark_that_the_stack_tells_as_well_reduces_once() {
+    for left in [0, 1_000_000] {
+        let mut flow = Connection::new(10_000);
+        is_about(flow.ack(10, 0), 20.0);
+        // Half of 20, and the unmarked nine, as with the sample alone.
+        is_about(flow.noticed_ack(10, 1, left), 19.0);
+        // On the first ACK of all: half of the initial 10, then nine.
+        let mut flow = Connection::new(10_000);
+        is_about(flow.noticed_ack(10, 1, left), 14.0);
+    }
+}
+
+#[test]
+fn a_queue_that_marks_everything_leaves_two_segments_and_100_kbps() {
+    for srtt_us in [1_000, 20_000, 100_000] {
+        let mut flow = Connection::new(srtt_us);
+        for round in 0..600 {
+            flow.ack(flow.steering.cwnd_segments, flow.steering.cwnd_segments);
+            let steering = &flow.steering;
+            assert!(steering.cwnd_segments >= 2 && steering.pace >= 12_500, "{srtt_us}, {round}: {steering:?}");
+        }
+        assert_eq!((flow.steering.cwnd_segments, flow.steering.pace), (2, 12_500), "{srtt_us}");
+        // Once it marks no more, the window grows again.
+        for _ in 0..20_000 {
+            flow.ack(flow.steering.cwnd_segments, 0);
+        }
+        assert!(flow.steering.cwnd_segments > 10 && flow.steering.pace > 12_500, "{srtt_us}: {:?}", flow.steering);
+    }
+}
+
+#[test]
+fn an_undone_loss_grows_again() {
+    let mut flow = Connection::new(10_000);
+    is_about(flow.ack(10, 0), 20.0);
+    let mut window = Window { cwnd_segments: 20, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+    flow.law.on_lost(&Lost { now_us: 15_000, ..Lost::default() }, &mut window);
+    flow.law.on_undone(&Undone { now_us: 16_000 }, &mut window);
+    flow.sample.state = 1; // Disorder
+    is_about(flow.ack(5, 0), 25.0);
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //!
 //! 1. A classic flow answers a probability by its root, a scalable one in proportion. So p for L4S and its square for the rest, coupled
 //!    by k = 2, give both the same rate at the same round trip (§2.1).
-//! 2. A head is looked at when it leaves: nothing is marked or dropped while less than two full frames wait in both queues.
+//! 2. A head is looked at when it leaves: nothing is marked or dropped by probability while less than two full frames stay in both queues.
 //! 3. Overload, k p above 1: both queues drop with p^2 and mark what is left, whatever it is (§4.2.3 c).
 //! 4. The limit is of both together, at the tail.
 //!
@@ -90,7 +90,7 @@ impl<P> Queues<P> {
     fn drops(&mut self, now: Time, arrival: Time, is_low: bool, packet: &mut Packet<P>, desk: &mut Desk<P>) -> bool {
         let (probability, backlog) = (self.control.probability, self.low.bytes() + self.classic.bytes());
         let mut roll = |probability: f64| self.stream.random::<f64>() < probability;
-        if backlog + frame_bytes(packet) >= 2 * MAX_FRAME_BYTES {
+        if backlog >= 2 * MAX_FRAME_BYTES {
             let coupled = COUPLING * probability;
             let is_overload = coupled > 1.0;
             if is_overload || !is_low {
@@ -127,7 +127,7 @@ impl<P> Scheduler<P> for Queues<P> {
         Ok(())
     }
 
-    /// A packet that is the last one of both queues is never dropped: the transmitter has been told that there is one.
+    /// The last one of both queues is never dropped, for none stays behind: the transmitter has been told that there is one.
     fn next(
         &mut self,
         now: Time,
@@ -140,11 +140,10 @@ impl<P> Scheduler<P> for Queues<P> {
             let (is_low, weight) = self.turn(to)?;
             let queue = if is_low { &mut self.low } else { &mut self.classic };
             let (arrival, mut packet) = queue.pop_to(None, fits)?;
-            let is_last = self.inside() == 0;
-            if is_last {
+            if self.inside() == 0 {
                 self.credit = FIRST_CREDIT;
             }
-            if self.drops(now, arrival, is_low, &mut packet, desk) && !is_last {
+            if self.drops(now, arrival, is_low, &mut packet, desk) {
                 desk.drop(now, Cause::Early, &packet);
                 continue;
             }
@@ -269,6 +268,22 @@ mod tests {
             }
         });
         (queue.desk().counted.marks, queue.desk().counted.drops(Cause::Early))
+    }
+
+    #[test]
+    fn nothing_is_hit_while_less_than_two_full_frames_stay_behind() {
+        // Overload: whatever is looked at is hit. What leaves is no backlog, so of three packets the first is looked at.
+        for (packets, hits) in [(2, 0), (3, 1)] {
+            let mut queue = queue();
+            queue.scheduler.control = Control { probability: 1.0, next_update: ms(1000), ..Control::default() };
+            (0..packets).for_each(|number| queue.push(Time::ZERO, packet(Ecn::NotEct, number)).unwrap());
+            let left = packets - hits;
+            assert_eq!(
+                (0..left).map(|_| queue.pop(Time::ZERO).payload).collect::<Vec<_>>(),
+                (hits..packets).collect::<Vec<_>>()
+            );
+            assert_eq!(queue.desk().counted.drops(Cause::Early), hits as u64);
+        }
     }
 
     #[test]
