@@ -631,3 +631,24 @@ fn of_five_agents_behind_an_access_point_none_shows_a_loss_above_what_it_has_and
         assert!(now < free / 2.0, "{now} ms now, {free} ms while free");
     }
 }
+
+/// Two downloads through FQ-CoDel with ECN, simulated: 16 marks, nothing dropped or sent again.
+#[test]
+fn the_kernel_hears_of_marks_and_has_nothing_to_send_again() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = folder.path().join("ecn.toml");
+    let text = "duration_s = 8\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 20\nqueue = \"fq_codel\"\nqueue_packets = 1000\n\
+                [path]\nrtt_ms = 30\n[[hosts]]\nera = \"modern\"\ncount = 2\n[hosts.tcp]\necn = \"on\"\n\
+                [[hosts.flows]]\ndirection = \"down\"\n";
+    fs::write(&scenario, text).expect("written");
+    let result = valid_run(&["run", &scenario.display().to_string(), "--json"]);
+    assert!(result.access.downlink_marks > 0, "{:?}", result.access);
+    assert_eq!(result.access.downlink_drops, 0);
+    for flow in &result.flows {
+        assert!(flow.delivered_ce > 0, "{flow:?}");
+        assert_eq!(flow.retransmits, 0, "{flow:?}");
+    }
+}

@@ -23,8 +23,8 @@ const DEBIAN: [(&str, &str); 3] = [("debian-6.1", "bookworm"), ("debian-6.12", "
 /// The names of the kernels that [`Kernels::fetch`] brings.
 pub const NAMES: [&str; 3] = [DEBIAN[0].0, DEBIAN[1].0, DEBIAN[2].0];
 
-/// Modules that are loaded before a job: the laboratory's devices, the file systems of a job that finds this machine's files, and every
-/// congestion control.
+/// Modules that are loaded before a job: the laboratory's devices, what a kernel is asked for its sockets by, the file systems of a job
+/// that finds this machine's files, and every congestion control.
 const OF_JOBS: &[&str] = &[
     "tun",
     "veth",
@@ -37,6 +37,9 @@ const OF_JOBS: &[&str] = &[
     "cls_u32",
     "act_mirred",
     "ifb",
+    "inet_diag",
+    "tcp_diag",
+    "udp_diag",
     "fuse",
     "overlay",
     "tcp_bbr",

@@ -29,6 +29,7 @@ use crate::small_queues::Station;
 use datagrams::{DATAGRAM_HEADERS, datagram_sockets};
 use lasthop_connection::TcpState;
 use lasthop_kernel::tcp_state;
+use lasthop_laws::LawName;
 use lasthop_network::schedule::Schedule as Due;
 use lasthop_scenario::{Direction, Kind as _, SERVER_PORT};
 use lasthop_traffic::{Action, Copies, Message};
@@ -56,7 +57,8 @@ const READ_BYTES: usize = 1024 * 1024;
 pub(crate) struct Traffic<'a> {
     plans: Vec<FlowPlan>,
     /// In the order of the servers that have flows.
-    listeners: Vec<TcpListener>,
+    /// Of each server with TCP, and whether its receivers must echo each mark of congestion for itself.
+    listeners: Vec<(TcpListener, bool)>,
     flows: Vec<Flow>,
     /// When each application has something to do next.
     due: Due,
@@ -121,10 +123,12 @@ impl<'a> Traffic<'a> {
             // Accepted sockets inherit the options. The answer to a SYN has them, too.
             let is_here = |plan: &&FlowPlan| plan.server == number && plan.is_tcp();
             let Some(plan) = plans.iter().find(is_here) else { continue };
+            // The kernel agrees to a SYN that is itself ECT, as DCTCP's is, where the listener has such a control: tcp_ecn_create_request().
+            let echoing = plans.iter().filter(is_here).find(|plan| plan.congestion_control == LawName::Dctcp.as_str());
             let listener = server.run(|| {
                 let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;
                 plan.options.on_new(&listener)?;
-                if plan.hears {
+                if let Some(plan) = Some(plan).filter(|plan| plan.hears).or(echoing) {
                     set_congestion_control(&listener, &plan.congestion_control)?;
                 }
                 socket::listen(&listener, Backlog::new(4096).expect("4096 is a legal backlog"))
@@ -134,7 +138,7 @@ impl<'a> Traffic<'a> {
             epoll
                 .add(&listener, Token::Listener(listeners.len()).event(EpollFlags::EPOLLIN))
                 .doing("cannot watch a socket")?;
-            listeners.push(listener);
+            listeners.push((listener, echoing.is_some()));
         }
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in plans.iter().enumerate() {
@@ -350,7 +354,8 @@ impl<'a> Traffic<'a> {
 
     fn accept(&mut self, server: usize, clock: Clock) -> Result<()> {
         loop {
-            let (accepted, client) = match self.listeners[server].accept() {
+            let (listener, echoes) = &self.listeners[server];
+            let (accepted, client) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
@@ -364,9 +369,10 @@ impl<'a> Traffic<'a> {
             let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
             set_dscp(&accepted, plan.spec.dscp)?;
             let sends = plan.spec.direction == Direction::Down;
-            if sends {
+            if sends || *echoes {
                 set_congestion_control(&accepted, &plan.congestion_control)?;
-            } else if plan.reads_lumps() {
+            }
+            if !sends && plan.reads_lumps() {
                 plan.options.wake_for_lumps(&accepted)?;
             }
             self.epoll

@@ -9,7 +9,7 @@
 //! itself costs is in the slowdown, of a lone transfer too: the handshake, slow start, acknowledgements.
 //!
 //! A transfer that was never read to its end has no slowdown. In quantiles it counts with its age at the end of the run, as in
-//! `deliveries`, unless that is below the least slowdown of its size.
+//! `deliveries`, unless that is below the least slowdown of its class of sizes, or below 1 if none of it was finished.
 
 use crate::quantiles::distribution;
 use lasthop_network::{EmptyWay, Framing, NodeId};
@@ -99,33 +99,61 @@ impl Transfers {
 
     /// Over all; `None` without any.
     pub(crate) fn slowdown(&self) -> Option<Distribution> {
-        self.over(0, u64::MAX).and_then(|slowdowns| distribution(&slowdowns))
+        let all: Vec<f64> = classes().filter_map(|(above, up_to)| self.over(above, up_to)).flatten().collect();
+        distribution(&all)
     }
 
     /// The same of each class of sizes that has any.
     pub(crate) fn by_size(&self) -> Vec<SlowdownResult> {
-        let ends = SIZES.into_iter().map(Some).chain([None]);
-        let starts = [0].into_iter().chain(SIZES);
-        let classes = starts.zip(ends).filter_map(|(above, up_to)| {
-            let slowdowns = self.over(above, up_to.unwrap_or(u64::MAX))?;
+        let of_class = |(above, up_to)| {
+            let slowdowns = self.over(above, up_to)?;
             let slowdown = distribution(&slowdowns)?;
             Some(SlowdownResult { above_bytes: above, up_to_bytes: up_to, transfers: slowdowns.len() as u64, slowdown })
-        });
-        classes.collect()
+        };
+        classes().filter_map(of_class).collect()
     }
 
-    fn over(&self, above: u64, up_to: u64) -> Option<Vec<f64>> {
-        let of_size = self.slowdowns.iter().filter(|(size, ..)| above < size.get() && size.get() <= up_to);
+    fn over(&self, above: u64, up_to: Option<u64>) -> Option<Vec<f64>> {
+        let is_in = |size: &Bytes| above < size.get() && up_to.is_none_or(|up_to| size.get() <= up_to);
+        let of_size = self.slowdowns.iter().filter(|(size, ..)| is_in(size));
         let least = of_size.clone().filter(|(.., done)| *done).map(|(_, slowdown, _)| *slowdown).min_by(f64::total_cmp);
-        let late = |slowdown: f64| least.is_none_or(|least| slowdown >= least);
+        let late = |slowdown: f64| slowdown >= least.unwrap_or(1.0);
         let counted: Vec<f64> =
             of_size.filter(|(_, slowdown, done)| *done || late(*slowdown)).map(|(_, slowdown, _)| *slowdown).collect();
         (!counted.is_empty()).then_some(counted)
     }
 }
 
+/// The classes of sizes: above, and up to.
+fn classes() -> impl Iterator<Item = (u64, Option<u64>)> {
+    let ends = SIZES.into_iter().map(Some).chain([None]);
+    [0].into_iter().chain(SIZES).zip(ends)
+}
+
 /// The segments of a host's TCP; QUIC's packets are as long, and have a hundredth less data.
 fn framing(host: &HostSpec) -> Framing {
     let (payload, headers) = host.kind.tcp.framing();
     Framing { payload, headers }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_counts_from_the_least_slowdown_of_its_class_on_and_the_total_has_the_same() {
+        let size = |kb: u64| Bytes::new(kb * 1000);
+        let slowdowns = vec![
+            (size(5), 2.0, true),
+            (size(5), 1.5, false), // below the least of its class
+            (size(5), 3.0, false),
+            (size(50_000), 0.5, false), // a class without any end: no slowdown is below 1
+            (size(50_000), 1.25, false),
+        ];
+        let all = Transfers { rows: Vec::new(), slowdowns };
+        let counts: Vec<_> = all.by_size().iter().map(|class| (class.transfers, class.slowdown.min)).collect();
+        assert_eq!(counts, [(2, 2.0), (1, 1.25)]);
+        let over_all = all.slowdown().expect("three count");
+        assert_eq!((over_all.min, over_all.p50, over_all.max), (1.25, 2.0, 3.0));
+    }
 }

@@ -104,8 +104,9 @@ pub(crate) fn form(text: &str) -> Option<Problem> {
     // Its entry is what the static assertions of own.c ask for.
     let entry = words(text.split_once("LH_LAW_ENTRY(")?.1);
     let (law, constant) = (entry.first()?, entry.get(1)?);
-    let has = |event: &str| text.contains(&format!("lh_{law}_{event}("));
-    let is_declared = words(&text).contains(&format!("LH_{constant}_HAS_SAMPLED"));
+    let words = words(&text);
+    let has = |event: &str| words.contains(&format!("lh_{law}_{event}"));
+    let is_declared = words.contains(&format!("LH_{constant}_HAS_SAMPLED"));
     match (has("acked"), has("sampled"), is_declared) {
         (true, true, _) => Some(Problem::BothForms),
         (false, false, _) => Some(Problem::NeitherForm),

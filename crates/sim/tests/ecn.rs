@@ -148,6 +148,22 @@ fn prague_and_cubic_share_a_link_behind_dualpi2_and_prague_hardly_waits() {
     }
 }
 
+/// Below 12 Mb/s a full frame takes longer than DualPI2's step; without RFC 9332's Th_len Prague alone had 0.16 of 10 Mb/s.
+#[test]
+fn prague_alone_fills_slow_links_behind_dualpi2() {
+    for mbps in [2, 4, 10] {
+        let settings = [
+            "access.queue=\"dualpi2\"",
+            "hosts.0.congestion_control=\"prague\"",
+            "hosts.0.count=1",
+            "hosts.0.tcp.ecn=\"accurate\"",
+        ];
+        let rate = format!("access.rate_mbps={mbps}");
+        let result = run(&[&settings[..], &[&rate]].concat());
+        assert!(result.aggregate_goodput_mbps > 0.85 * f64::from(mbps), "{mbps}: {}", result.aggregate_goodput_mbps);
+    }
+}
+
 /// CoDel's threshold marks all that wait. Each flow still has two segments, and so the link is full and shared.
 #[test]
 fn a_queue_that_marks_everything_brings_no_prague_flow_to_a_stand() {

@@ -42,6 +42,9 @@ const BETA: f64 = 819.0 / 256.0;
 const COUPLING: f64 = 2.0;
 /// The sojourn in the L queue above which all are marked: Linux's `step_thresh`; RFC 9332 appendix A.1: minTh 0.8 ms to maxTh 2 ms.
 const STEP: Span = Span::from_millis(1);
+/// Th_len: packets that must wait behind one for the step to mark it. Below 12 Mb/s a full frame takes longer than STEP by itself. RFC 9332
+/// appendix A.1: 1; Linux's `min_qlen_step`: 0.
+const TH_LEN: usize = 1;
 /// Shares of turns of C and L: Linux's `c_protection`, RFC 9332 §4.2.1.
 const WEIGHT_C: i64 = 10;
 const WEIGHT_L: i64 = 90;
@@ -105,7 +108,7 @@ impl<P> Queues<P> {
                 desk.mark(packet);
             }
         }
-        if is_low && packet.ecn != Ecn::Ce && now.saturating_since(arrival) > STEP {
+        if is_low && packet.ecn != Ecn::Ce && self.low.len() >= TH_LEN && now.saturating_since(arrival) > STEP {
             desk.mark(packet);
         }
         false
@@ -253,6 +256,11 @@ mod tests {
         let at = |queue: &mut DualPi2<usize>, micros| queue.pop(Time::ZERO + Span::from_micros(micros)).ecn;
         assert_eq!([999, 1000, 1001].map(|micros| at(&mut queue, micros)), [Ecn::Ect1, Ecn::Ect1, Ecn::Ce]);
         assert_eq!((queue.desk().counted.marks, queue.desk().counted.drops(Cause::Early)), (1, 0));
+        // Th_len: not where nothing waits behind it, however long it took the one before.
+        while queue.len() > 1 {
+            assert_eq!(at(&mut queue, 2000), Ecn::Ce);
+        }
+        assert_eq!(at(&mut queue, 2000), Ecn::Ect1);
     }
 
     /// How many of these are hit with p = 0.1, of 10,000: marks and drops.

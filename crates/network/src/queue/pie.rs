@@ -127,7 +127,7 @@ pub(crate) struct Control {
     delay: Span,
     delay_before: Span,
     burst_left: Span,
-    /// The probability that has added up since the last drop.
+    /// The probability that has added up since the last drop or mark.
     added_up: f64,
     last_departure: Option<Time>,
     next_update: Time,
@@ -160,11 +160,16 @@ impl Control {
         match self.added_up {
             few if few < 0.85 => false,
             many if many >= 8.5 => true,
-            _ => stream.random::<f64>() < self.probability,
+            _ if stream.random::<f64>() < self.probability => {
+                // Marked or dropped.
+                self.added_up = 0.0;
+                true
+            }
+            _ => false,
         }
     }
 
-    /// `pie_qdisc_enqueue`: whether a packet is marked and not dropped. Then the probability goes on adding up.
+    /// `pie_qdisc_enqueue`: whether a packet is marked and not dropped.
     pub(super) fn marks<P>(&self, packet: &mut Packet<P>, desk: &mut Desk<P>) -> bool {
         self.probability <= MARKS_BELOW && desk.mark(packet)
     }
@@ -296,7 +301,10 @@ mod tests {
         let mut dropped = Vec::new();
         for number in 0..100_000_u32 {
             if control.drops_early(15_140, &mut stream) {
-                control.on_dropped();
+                // A mark leaves it at that; a drop tells.
+                if number % 2 == 0 {
+                    control.on_dropped();
+                }
                 dropped.push(number);
             }
         }

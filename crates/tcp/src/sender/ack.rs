@@ -24,6 +24,8 @@ pub(crate) struct Ack {
     pub(crate) sacked: u32,
     /// Segments delivered, by the best estimate: RFC 6937 §2 DeliveredData.
     pub(crate) delivered: u32,
+    /// snd_una before it.
+    pub(crate) prior_una: u64,
     /// snd_una advanced.
     pub(crate) advanced: bool,
     /// A duplicate ACK: RFC 5681 §2.
@@ -68,7 +70,8 @@ impl Sender {
         }
         self.f_rto_new_data = false;
         let (in_flight_before, lost_before) = (self.in_flight(), self.board.lost_ever);
-        let mut ack = Ack { echo: segment.timestamps.map_or(0, |timestamps| timestamps.echo), ..Ack::default() };
+        let echo = segment.timestamps.map_or(0, |timestamps| timestamps.echo);
+        let mut ack = Ack { echo, prior_una: self.snd_una, ..Ack::default() };
         let opened = self.take_window(segment);
         if with_sack {
             self.take_sack(now, segment, &mut ack);

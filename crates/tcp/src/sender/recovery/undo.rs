@@ -127,8 +127,8 @@ impl Sender {
             return false;
         }
         // As in tcp_try_undo_partial(): a delayed segment has filled the hole.
-        self.reordering.seen = true;
-        self.reordering.on_delivered(self.snd_una, self.board.highest_sacked().unwrap_or(0), self.payload_bytes);
+        let highest = self.board.highest_sacked().unwrap_or(self.snd_una);
+        self.reordering.on_delivered(ack.prior_una, highest, self.payload_bytes);
         if self.board.retransmitted_out() == 0 {
             self.undo_reduction(now, true);
             self.close_episode();
