@@ -120,7 +120,11 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let scenario = found.load(&overrides)?;
     let names = scenario.host_names();
     let typed = typed_programs(&arguments.host, &arguments.command)?;
-    let programs = typed.into_iter().map(|(typed, command)| Ok((host(typed, &names)?, command)));
+    let option = |number: usize| if number == 0 { "--host" } else { "--on" };
+    let programs = typed
+        .into_iter()
+        .enumerate()
+        .map(|(number, (typed, command))| Ok((host(option(number), typed, &names)?, command)));
     let programs = programs.collect::<Result<Vec<_>>>()?;
     if programs.len() > 1 && arguments.netns.is_some() {
         bail!("--netns: names the namespace of one host; accepted: one command");
@@ -314,7 +318,7 @@ pub(crate) fn without_dashes(error: &clap::Error, words: &[String]) -> Option<St
 }
 
 /// The index of the host with this name, or number.
-fn host(typed: &str, names: &[String]) -> Result<u16> {
+fn host(option: &str, typed: &str, names: &[String]) -> Result<u16> {
     let by_name = || names.iter().position(|name| name == typed);
     let by_number = || typed.parse::<usize>().ok().filter(|&number| number < names.len());
     if let Some(index) = by_name().or_else(by_number) {
@@ -326,9 +330,10 @@ fn host(typed: &str, names: &[String]) -> Result<u16> {
     let accepted = match names {
         [] => "none: the scenario has no hosts".to_owned(),
         [one] => format!("{one}, or 0"),
+        few if few.len() <= 12 => format!("{}, or 0 to {}", names.join(", "), names.len() - 1),
         [first, .., last] => format!("{first} to {last}, or 0 to {}", names.len() - 1),
     };
-    bail!("--host {typed}: there is no such host{meant}; accepted: {accepted}")
+    bail!("{option} {typed}: there is no such host{meant}; accepted: {accepted}")
 }
 
 /// The user who called sudo; `None`: nobody did.
@@ -426,13 +431,16 @@ mod tests {
     #[test]
     fn a_host_is_found_by_name_or_number() {
         let names = ["laptop-1", "laptop-2", "camera"].map(str::to_owned);
-        assert_eq!(host("laptop-2", &names).expect("a name"), 1);
-        assert_eq!(host("2", &names).expect("a number"), 2);
+        assert_eq!(host("--on", "laptop-2", &names).expect("a name"), 1);
+        assert_eq!(host("--on", "2", &names).expect("a number"), 2);
         for typed in ["3", "laptop-3", "-1"] {
-            let error = host(typed, &names).expect_err("there is none").to_string();
-            assert!(error.contains("accepted: laptop-1 to camera, or 0 to 2"), "{error}");
+            let error = host("--on", typed, &names).expect_err("there is none").to_string();
+            assert!(
+                error.contains("--on") && error.contains("accepted: laptop-1, laptop-2, camera, or 0 to 2"),
+                "{error}"
+            );
         }
-        assert!(host("camra", &names).expect_err("misspelt").to_string().contains("did you mean camera?"));
+        assert!(host("--on", "camra", &names).expect_err("misspelt").to_string().contains("did you mean camera?"));
     }
 
     #[test]

@@ -122,7 +122,11 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     }
     let folder = Folder::new();
     for (options, command, words) in [
-        (&["--host", "labtop-2"][..], "true", &["--host labtop-2", "did you mean laptop-2", "laptop-1 to camera"][..]),
+        (
+            &["--host", "labtop-2"][..],
+            "true",
+            &["--host labtop-2", "did you mean laptop-2", "laptop-1, laptop-2, camera"][..],
+        ),
         (&[], "/nonexistent", &["/nonexistent", "No such file"]),
         (&["--server", "exit 3"], "true", &["exit 3", "ended before it listened"]),
         (&["--netns", "a/b"], "true", &["--netns", "a/b"]),

@@ -349,7 +349,8 @@ fn check_machine(scenario: &Scenario) -> Result<()> {
         } else if !offered.iter().any(|offered| offered == name) {
             let offered = offered.join(", ");
             return Err(Error::Machine(format!(
-                "this kernel has no congestion control \"{name}\"; it offers {offered}"
+                "congestion_control: this kernel has no \"{name}\"; accepted: {offered}, and laws of lasthop that are not for \
+                 simulated hosts alone"
             )));
         }
     }

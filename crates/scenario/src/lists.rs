@@ -91,7 +91,7 @@ impl List {
         let mut lines = Lines::open(&path).map_err(cannot)?;
         let mut order = [0, 1];
         let mut separator = None;
-        let mut text = String::new();
+        let (mut text, mut last, mut is_late) = (String::new(), 0.0, false);
         while let Some((line, row)) = lines.next().map_err(cannot)? {
             let is_first = separator.is_none();
             let cells: Vec<&str> = separator.get_or_insert_with(|| Separator::of(row)).cells(row).collect();
@@ -110,27 +110,40 @@ impl List {
             };
             let of = |column: usize| cells.get(order[column]).copied().unwrap_or_default();
             let first = number(of(0))?;
+            if first < last {
+                return Err(wrong(format!("{first} is below {last}")));
+            }
+            last = first;
             if self.optional && first >= end_s {
+                is_late = true;
                 break;
             }
             let _ = write!(text, "{}{first}", if text.is_empty() { "" } else { " " });
             if !(self.optional && of(1).is_empty()) {
-                let _ = write!(text, ":{}", number(of(1))?);
+                let second = number(of(1))?;
+                if self.optional && (second < 1.0 || second.fract() != 0.0) {
+                    return Err(wrong(format!("{second} is no whole number of bytes from 1")));
+                }
+                let _ = write!(text, ":{second}");
             }
             if text.len() > self.most {
                 return Err(wrong(format!("has more than {} characters of numbers before this line", self.most)));
             }
         }
         if text.is_empty() {
-            return Err(document.error(&here, format!("{name} has no row"), self.accepted));
+            let problem = if is_late { "has no time before the end of the run" } else { "has no row" };
+            return Err(document.error(&here, format!("{name} {problem}"), self.accepted));
         }
         table.remove(self.of);
         table.insert(self.as_text.to_owned(), text.into());
         Ok(true)
     }
 
-    /// The places of the columns.
+    /// The places of the columns; there are no others.
     fn order(&self, heads: &[&str]) -> Option<[usize; 2]> {
+        if heads.iter().any(|head| !self.columns.contains(head)) {
+            return None;
+        }
         let place = |name: &str| heads.iter().position(|head| *head == name);
         let first = place(self.columns[0])?;
         match place(self.columns[1]) {

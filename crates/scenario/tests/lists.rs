@@ -55,8 +55,16 @@ fn a_wrong_file_is_named_with_its_line_and_what_it_takes() {
         ("transfer_sizes = \"file\"", "1000 0\n2000 0.5\n", "point 2: 0.5 is the last share"),
         ("transfer_sizes = \"file\"", "", "file has no row"),
         ("transfer_sizes = \"other\"", "1 1\n", "other cannot be read"),
-        ("transfer_kib = 1\narrivals = \"file\"", "3\n2\n", "\"2\" goes back"),
-        ("transfer_kib = 1\narrivals = \"file\"", "at_s bytes\n3 0\n", "\"3:0\" is no arrival"),
+        ("transfer_kib = 1\narrivals = \"file\"", "at_s,size\n1,7\n", "file:1: arrivals: at_s,size are no columns"),
+        ("arrivals = \"file\"", "1,1.5\n", "file:1: arrivals: 1.5 is no whole number of bytes from 1"),
+        ("transfer_kib = 1\narrivals = \"file\"", "-1\n", "file:1: arrivals: -1 is below 0"),
+        ("transfer_kib = 1\narrivals = \"file\"", "30\n", "file has no time before the end of the run"),
+        ("transfer_kib = 1\narrivals = \"file\"", "3\n2\n", "file:2: arrivals: 2 is below 3"),
+        (
+            "transfer_kib = 1\narrivals = \"file\"",
+            "at_s bytes\n3 0\n",
+            "file:2: arrivals: 0 is no whole number of bytes from 1",
+        ),
     ] {
         let error = read(keys, ("file", text), &[]).expect_err(said);
         assert!(error.contains(said) && error.contains("accepted"), "{keys}: {error}");

@@ -191,8 +191,9 @@ fn transfers_and_videos_go_on_with_the_next_connection_where_one_failed() {
     let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
     let (mut traffic, _) = until_all_have(ENOUGH, &scenario);
     let enough: Vec<Bytes> = traffic.flows.iter().map(|flow| flow.received + ENOUGH).collect();
-    for (flow, plan) in traffic.flows.iter_mut().zip(&mut traffic.plans) {
+    for (number, (flow, plan)) in traffic.flows.iter_mut().zip(&mut traffic.plans).enumerate() {
         flow.fail(plan, &traffic.epoll, Time::ZERO, Errno::ETIMEDOUT);
+        traffic.due.set(number, plan.application.next_at());
     }
     // A clock that is ahead of the one before.
     carry_until(&enough, &mut traffic, Clock::started_at_monotonic_ns(0));
