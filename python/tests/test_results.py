@@ -154,7 +154,7 @@ def test_each_transfer_has_a_row(short: dict[str, Any]) -> None:
     complete = rows.filter(polars.col("flow") == 0).drop_nulls()
     assert len(complete) >= result.transfers.delivered > 3
     assert complete["slowdown"].min() > 1 and complete["start_s"].is_sorted()
-    # The bulk transfer is not complete.
+    # The bulk transfer is not complete, and as old as it is, it has no slowdown yet.
     assert rows.filter(polars.col("flow") == 1).select("completion_s", "slowdown").rows() == [(None, None)]
-    assert [item.above_bytes for item in result.slowdowns] == [10_000, 10_000_000]
+    assert [item.above_bytes for item in result.slowdowns] == [10_000]
     assert result.slowdowns[0].transfers == result.transfers.delivered
