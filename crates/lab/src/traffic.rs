@@ -123,7 +123,7 @@ impl<'a> Traffic<'a> {
             // Accepted sockets inherit the options. The answer to a SYN has them, too.
             let is_here = |plan: &&FlowPlan| plan.server == number && plan.is_tcp();
             let Some(plan) = plans.iter().find(is_here) else { continue };
-            // The kernel agrees to a SYN that is itself ECT, as DCTCP's is, where the listener has such a control: tcp_ecn_create_request().
+            // tcp_ecn_create_request(): the kernel agrees to a SYN that is itself ECT, as DCTCP's is, where the listener has DCTCP, too.
             let echoing = plans.iter().filter(is_here).find(|plan| plan.congestion_control == LawName::Dctcp.as_str());
             let listener = server.run(|| {
                 let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;

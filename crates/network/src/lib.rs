@@ -18,9 +18,9 @@
 //!
 //! The cost of a packet does not depend on other packets, nor on idle stations or links.
 //!
-//! The parts: `packet`, `queue` (a file for each discipline), `link` (wired) with its `server` and `opportunities`, `wired` (a wired last hop),
-//! [`wifi`] (DCF, aggregation), `impairments` of wires, `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
-//! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `empty` (how long data need alone),
+//! The parts: `packet`, `queue` (a file for each discipline), `link` (wired) with its `server` and `opportunities`, `wired` (a
+//! wired last hop), [`wifi`] (DCF, aggregation), `impairments` of wires, `access_point` with `turnaround` and `host_path`,
+//! `links` with `routes`, [`schedule`], `topology` (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `empty` (how long data need alone),
 //! `statistics`, `watch` (what a capture shows), [`random`]. Each file begins with its model and its omissions.
 //!
 //! ```

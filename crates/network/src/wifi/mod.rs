@@ -2,9 +2,8 @@
 //! 802.11n, 802.11ac and 802.11ax; stations of several of them on one access point.
 //!
 //! `cell` (what they have in common, and protection), `edca` (the access categories), `constants` and `modulation` (the
-//! standard's constants), `airtime` (durations of
-//! frames), `alone` (throughput of one station, and what one of its packets takes), `backoff` (channel access), `noise` (losses), `rate_control` (choice
-//! of mode), `originator` and `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of
+//! standard's constants), `airtime` (durations of frames), `alone` (throughput of one station, and what one of its
+//! packets takes), `backoff` (channel access), `noise` (losses), `rate_control` (choice of mode), `originator` and `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of
 //! them, with counts), `sender` (the next receiver), `air_use` (use of air time), `medium` (the frame exchange that
 //! ties them together).
 
