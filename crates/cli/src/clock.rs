@@ -1,5 +1,6 @@
 //! The clock of kernel hosts: this machine's, or that of an emulated machine.
 
+use crate::exec::begin_the_next;
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -165,7 +166,7 @@ impl Emulated {
         let (options, command) = words;
         let before = ["exec", SCENARIO].map(str::to_owned).into_iter().chain(options);
         // The lines of several commands come there by lasthop itself.
-        let are_several = command.windows(3).any(|three| three[0] == "--on" && three[2] == "--");
+        let are_several = command.windows(3).any(begin_the_next);
         let streams = are_several.then_some(["--streams", "/dev/ttyS1", "/dev/ttyS2"]).into_iter().flatten();
         let before = before.chain(streams.map(str::to_owned)).collect();
         let around = if are_several { &[][..] } else { &STREAMS };

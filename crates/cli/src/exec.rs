@@ -26,7 +26,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use std::cell::Cell;
 use std::env;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,11 +81,16 @@ pub(crate) struct ExecArguments {
 /// What stands between two commands, with the name of the second one's host in the middle.
 const NEXT: [&str; 3] = ["--on", "NAME", "--"];
 
+/// Whether these three words stand between two commands.
+pub(crate) fn begin_the_next(three: &[impl AsRef<OsStr>]) -> bool {
+    three[0].as_ref() == NEXT[0] && three[2].as_ref() == NEXT[2]
+}
+
 /// Each host as typed with its command: the words between two of [`NEXT`].
 fn typed_programs<'a>(host: &'a str, words: &'a [OsString]) -> Result<Vec<(&'a str, &'a [OsString])>> {
     let (mut programs, mut host, mut rest) = (Vec::new(), host, words);
     loop {
-        let next = rest.windows(NEXT.len()).position(|three| three[0] == NEXT[0] && three[2] == NEXT[2]);
+        let next = rest.windows(NEXT.len()).position(begin_the_next);
         let command = &rest[..next.unwrap_or(rest.len())];
         if command.is_empty() && !(programs.is_empty() && next.is_none()) {
             bail!("--on {host}: there is no command behind its --");
