@@ -7,7 +7,7 @@ use lasthop_laws::bound::LEAST_PACING_RATE;
 use lasthop_peers::beacon::{Beacon, GroupKey, INTERVAL, LONGEST_BYTES, PLAIN_BYTES, Receiver};
 use lasthop_peers::cadence::{Cadence, LONGEST};
 use lasthop_peers::group::Label;
-use lasthop_peers::{Arrived, Crowd, Ear, LONGEST_AGE_OUT, Limits, Own, PeerId, Report, Word};
+use lasthop_peers::{Arrived, Crowd, Ear, LONGEST_AGE_OUT, Limits, Note, Own, PeerId, Report, Word};
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_policy::{FlowId, PolicyName, PolicySettings};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -101,13 +101,22 @@ impl Host {
         let heard = self.ear.table.heard();
         let rejected = self.ear.table.rejections().total();
         let said = Beacon::decode(datagram, self.ear.receiver.key()).ok();
+        let noted = Note::decode(datagram, self.ear.receiver.key()).ok().map(|note| note.sender);
         let from = Ipv4Addr::from_bits(said.map_or(0, |said| said.sender.0) as u32 % IDENTITIES as u32);
         // Nobody has its identity.
-        let own = Own { sender: PeerId(!said.map_or(0, |said| said.sender.0)), addresses: &[] };
-        if self.ear.on_datagram(own, Arrived { now, wall_ns, from: from.into(), datagram }).is_ok() {
-            let said = said.expect("only beacons are heard");
-            assert!(self.ear.receiver.groups().contains(&said.group));
-            assert_eq!(said.encode(self.ear.receiver.key()), datagram, "what is heard is what was said");
+        let sender = said.map(|said| said.sender).or(noted);
+        let own = Own { sender: PeerId(!sender.map_or(0, |sender| sender.0)), addresses: &[] };
+        match self.ear.on_datagram(own, Arrived { now, wall_ns, from: from.into(), datagram }) {
+            Ok(Some(note)) => {
+                assert!(self.ear.receiver.groups().contains(&note.group));
+                assert_eq!(note.encode(self.ear.receiver.key()), datagram, "what is heard is what was said");
+            }
+            Ok(None) => {
+                let said = said.expect("only beacons and notes are heard");
+                assert!(self.ear.receiver.groups().contains(&said.group));
+                assert_eq!(said.encode(self.ear.receiver.key()), datagram, "what is heard is what was said");
+            }
+            Err(_) => {}
         }
         // Each is heard or counted by its cause, and no more than once.
         assert_eq!(self.ear.table.heard() + self.ear.table.rejections().total(), heard + rejected + 1);

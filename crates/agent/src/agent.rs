@@ -2,6 +2,7 @@
 
 mod following;
 mod telling;
+mod trying;
 
 use crate::clock;
 use crate::config::Config;
@@ -86,6 +87,7 @@ pub(crate) struct Agent<'a> {
     escapes: BTreeSet<(String, String)>,
     /// Since when some connection can be taken over and has not been.
     waits_since: Option<Time>,
+    trying: trying::Trying,
 }
 
 /// What was observed at a tick.
@@ -108,6 +110,12 @@ impl<'a> Agent<'a> {
                 "mode {} with the policy \"none\" has nothing to decide, so this host is only observed: choose a policy with \
                  --policy, or `policy` in [policy]",
                 config.mode
+            );
+        }
+        // Without a lock it is alone in a network of its own, as in the laboratory.
+        if config.mode == Mode::Control && config.beacon.group_key_file.is_none() && config.lock {
+            warn!(
+                "mode control without a group key: anybody on the network can claim a part of the rate; `lasthop key` makes one"
             );
         }
         let socket_group = config.socket_group.as_deref().map(socket::group_id).transpose()?;
@@ -155,6 +163,7 @@ impl<'a> Agent<'a> {
             escape_log: LogLimit::new(4, Span::from_secs(60)),
             escapes: BTreeSet::new(),
             waits_since: None,
+            trying: trying::Trying::default(),
         };
         agent.adopt()?;
         let now = clock::monotonic();
@@ -213,8 +222,12 @@ impl<'a> Agent<'a> {
                 warn!("this tick is {} late: is the machine overloaded?{more}", About(late));
             }
         }
+        self.follow_trial(now);
         let done = self.observe(now, late).and_then(|seen| match seen {
-            Some(seen) => self.ask_or_decide(seen),
+            Some(seen) => {
+                self.measure_trial(now, &seen);
+                self.ask_or_decide(seen)
+            }
             None => Ok(()),
         });
         if let Err(error) = done {

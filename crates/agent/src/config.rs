@@ -44,6 +44,9 @@ keys! {
         /// Make sure by a lock in /run/lasthop that no other agent controls, or reports, the same interface, or writes the
         /// same metrics. `false`: this agent has a network namespace of its own, and a file.
         lock: bool = flag(), true;
+        /// Take part in trials that another agent of the group begins (`lasthop trial`): control and free in turns, whatever `mode`
+        /// says. Without it, if there is a group key; one that begins on this host may always, unless this is `false`.
+        trial: Option<bool> = flag(), Absent;
         /// The group that may ask and watch this agent on its sockets in /run/lasthop; without it, only root.
         socket_group: Option<String> = line(32), Absent;
         tables {
@@ -496,6 +499,7 @@ mod tests {
             excluded_cgroups: all.excluded_cgroups.clone(),
             leave: all.leave.clone(),
             record: all.record.clone(),
+            trial: Some(true),
             socket_group: Some("adm".to_owned()),
             beacon: BeaconConfig {
                 group: Some("office".to_owned()),

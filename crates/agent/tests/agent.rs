@@ -13,6 +13,7 @@ mod peers;
 mod privilege;
 mod reload;
 mod schema;
+mod trial;
 
 /// Not a test: what `AgentProcess` runs.
 #[test]

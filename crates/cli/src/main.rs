@@ -24,6 +24,7 @@ mod stored;
 mod study;
 mod top;
 mod trace;
+mod trial;
 mod view;
 
 use clap::{Parser, Subcommand};
@@ -94,6 +95,8 @@ enum Command {
     Agent(agent::AgentArguments),
     /// Watch an agent on the terminal, or a record of it: connections, limits and their reasons, the common rate
     Top(top::TopArguments),
+    /// Find out on your own network what control changes: control and free in turns, and a verdict
+    Trial(trial::TrialArguments),
     /// Make a scenario of what agents have recorded
     Trace(trace::TraceArguments),
     /// Show the result in a folder, or an agent, as a page in a browser on this machine
@@ -146,6 +149,7 @@ fn main() -> ExitCode {
         Command::Scenarios(arguments) => built_in::run(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Trial(arguments) => trial::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),

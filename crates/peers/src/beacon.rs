@@ -35,6 +35,7 @@
 //! The worst that a lying peer can do: docs/models/beacon-threat-model.md.
 
 use crate::group::GroupId;
+use crate::note::Note;
 use crate::{PeerId, Reject, Report, Word};
 use hmac::{Hmac, KeyInit, Mac};
 use lasthop_units::Span;
@@ -53,7 +54,7 @@ pub const PLAIN_BYTES: usize = size_of::<Wire>();
 /// Length in bytes of the longest beacon, with word and tag.
 pub const LONGEST_BYTES: usize = PLAIN_BYTES + Word::BYTES + TAG_BYTES;
 
-const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits
+pub(crate) const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits
 const MAGIC: [u8; 4] = *b"LHOP";
 const FLAG_AUTHENTICATED: u8 = 1;
 const FLAG_CONTROLLING: u8 = 2;
@@ -140,6 +141,22 @@ impl GroupKey {
         mac.update(message);
         mac
     }
+
+    /// Appends the tag of what is there.
+    pub(crate) fn sign(&self, datagram: &mut Vec<u8>) {
+        let tag = self.mac(datagram).finalize().into_bytes();
+        datagram.extend_from_slice(&tag[..TAG_BYTES]);
+    }
+
+    /// Checks the tag of a message against the key that is set here, if any.
+    pub(crate) fn check(key: Option<&Self>, authenticated: bool, message: &[u8], tag: &[u8]) -> Result<(), Reject> {
+        match (key, authenticated) {
+            (None, false) => Ok(()),
+            (None, true) => Err(Reject::NoKey),
+            (Some(_), false) => Err(Reject::Unauthenticated),
+            (Some(key), true) => key.mac(message).verify_truncated_left(tag).map_err(|_| Reject::Tag),
+        }
+    }
 }
 
 impl fmt::Debug for GroupKey {
@@ -174,8 +191,7 @@ impl Beacon {
             datagram.extend_from_slice(word.of_kind(word.kind()).expect("it is of its own kind"));
         }
         if let Some(key) = key {
-            let tag = key.mac(&datagram).finalize().into_bytes();
-            datagram.extend_from_slice(&tag[..TAG_BYTES]);
+            key.sign(&mut datagram);
         }
         datagram
     }
@@ -199,12 +215,7 @@ impl Beacon {
             return Err(Reject::Length);
         }
         let (message, tag) = datagram.split_at(message_bytes);
-        match (key, authenticated) {
-            (None, false) => {}
-            (None, true) => return Err(Reject::NoKey),
-            (Some(_), false) => return Err(Reject::Unauthenticated),
-            (Some(key), true) => key.mac(message).verify_truncated_left(tag).map_err(|_| Reject::Tag)?,
-        }
+        GroupKey::check(key, authenticated, message, tag)?;
         let (wire, word) = Wire::ref_from_prefix(message).map_err(|_| Reject::Length)?;
         Ok(Self {
             sender: PeerId(wire.sender.get()),
@@ -258,20 +269,32 @@ impl Receiver {
     pub fn on_datagram(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Beacon, Reject> {
         let beacon = Beacon::decode(datagram, self.key.as_ref())?;
         if self.key.is_some() {
-            self.check_age(wall_now_ns, &beacon)?;
+            self.check_age(wall_now_ns, beacon.sender, beacon.timestamp_ns)?;
         }
         // After the check of its age, so that a beacon heard in another group cannot be replayed in this one.
         if self.groups.contains(&beacon.group) { Ok(beacon) } else { Err(Reject::Group) }
     }
 
-    fn check_age(&mut self, wall_now_ns: u64, beacon: &Beacon) -> Result<(), Reject> {
+    /// Takes a datagram that is a [`Note`], likewise.
+    ///
+    /// # Errors
+    /// Why it is not heard. No input makes this panic.
+    pub fn on_note(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Note, Reject> {
+        let note = Note::decode(datagram, self.key.as_ref())?;
+        if self.key.is_some() {
+            self.check_age(wall_now_ns, note.sender, note.timestamp_ns)?;
+        }
+        if self.groups.contains(&note.group) { Ok(note) } else { Err(Reject::Group) }
+    }
+
+    fn check_age(&mut self, wall_now_ns: u64, sender: PeerId, timestamp_ns: u64) -> Result<(), Reject> {
         let window_ns = Self::WINDOW.as_nanos();
-        if beacon.timestamp_ns.abs_diff(wall_now_ns) > window_ns {
+        if timestamp_ns.abs_diff(wall_now_ns) > window_ns {
             return Err(Reject::Stale);
         }
-        match self.last_timestamps.get_mut(&beacon.sender) {
-            Some(last) if beacon.timestamp_ns <= *last => return Err(Reject::Replay),
-            Some(last) => *last = beacon.timestamp_ns,
+        match self.last_timestamps.get_mut(&sender) {
+            Some(last) if timestamp_ns <= *last => return Err(Reject::Replay),
+            Some(last) => *last = timestamp_ns,
             None => {
                 if self.last_timestamps.len() >= Self::SENDERS {
                     // Recordings of the senders forgotten here have timestamps that are too old by now.
@@ -280,7 +303,7 @@ impl Receiver {
                 if self.last_timestamps.len() >= Self::SENDERS {
                     return Err(Reject::Identities);
                 }
-                self.last_timestamps.insert(beacon.sender, beacon.timestamp_ns);
+                self.last_timestamps.insert(sender, timestamp_ns);
             }
         }
         Ok(())

@@ -4,12 +4,12 @@
 //! 2. from an address of this host it is this host's own, which a broadcast brings back, or another process's here;
 //! 3. it is decoded: of this access point, with the right key, neither old nor a recording;
 //! 4. with this host's identity it is its own, from an address not known yet;
-//! 5. the table takes its report, within the limits of a peer.
+//! 5. the table takes its report, within the limits of a peer; a [`Note`] is handed on.
 //!
 //! What fails is counted by its cause.
 
 use crate::beacon::Receiver;
-use crate::{Limits, PeerId, PeerTable, Reject};
+use crate::{Limits, Note, PeerId, PeerTable, Reject};
 use lasthop_units::Time;
 use std::net::IpAddr;
 
@@ -50,21 +50,29 @@ impl Ear {
         Self { receiver, table: PeerTable::new(limits) }
     }
 
-    /// Takes a datagram.
+    /// Takes a datagram. Returns a note of another host, with its sender's group and key.
     ///
     /// # Errors
     /// Why it is not heard, counted. After [`Reject::TotalRate`] the next ones will not be looked at either.
-    pub fn on_datagram(&mut self, own: Own<'_>, arrived: Arrived<'_>) -> Result<(), Reject> {
+    pub fn on_datagram(&mut self, own: Own<'_>, arrived: Arrived<'_>) -> Result<Option<Note>, Reject> {
         let Self { receiver, table } = self;
         let Arrived { now, wall_ns, from, datagram } = arrived;
         table.on_datagram(now)?;
         if own.addresses.contains(&from) {
-            return Ok(());
+            return Ok(None);
+        }
+        if Note::is_one(datagram) {
+            let note = receiver.on_note(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
+            if note.sender == own.sender {
+                return Ok(None);
+            }
+            table.on_note();
+            return Ok(Some(note));
         }
         let beacon = receiver.on_datagram(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
         if beacon.sender == own.sender {
-            return Ok(());
+            return Ok(None);
         }
-        table.on_report(now, from, beacon.sender, beacon.interval, beacon.report)
+        table.on_report(now, from, beacon.sender, beacon.interval, beacon.report).map(|()| None)
     }
 }

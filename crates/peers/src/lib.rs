@@ -5,6 +5,7 @@
 //! - [`PeerTable`]: the other hosts behind the same access point, and their reports.
 //! - [`beacon`]: the reports on the wire.
 //! - [`cadence`]: how often they are sent.
+//! - [`Note`]: what they tell each other beside that.
 //! - [`group`]: which hosts are behind the same access point.
 //!
 //! ```text
@@ -17,9 +18,11 @@ pub mod beacon;
 pub mod cadence;
 mod ear;
 pub mod group;
+pub mod note;
 mod table;
 
 pub use ear::{Arrived, Ear, Own};
+pub use note::Note;
 pub use table::{
     CHANGE, Crowd, LONGEST_AGE_OUT, Limits, Neighbourhood, Peer, PeerId, PeerTable, REMEMBERED, Reject, Rejections,
     Report, TOGETHER, Word,

@@ -559,7 +559,12 @@ impl PeerTable {
         Neighbourhood { peers: there.map(peer).collect(), hosts, authenticated }
     }
 
-    /// Number of reports heard since the start.
+    /// Counts a note that is heard.
+    pub(crate) const fn on_note(&mut self) {
+        self.heard += 1;
+    }
+
+    /// Number of reports and notes heard since the start.
     pub const fn heard(&self) -> u64 {
         self.heard
     }

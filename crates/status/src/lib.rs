@@ -23,7 +23,7 @@ pub use gain::Gain;
 pub use lasthop_lastlink::Modulation;
 pub use status::{ProgramStatus, RuleStatus, Status};
 pub use ungoverned::Ungoverned;
-pub use watched::{FLOWS_MOST, Meter, Neighbour, PEERS_MOST, VERSION, Watched, WatchedFlow};
+pub use watched::{FLOWS_MOST, Meter, Neighbour, PEERS_MOST, TrialOrder, VERSION, Watched, WatchedFlow};
 pub use wifi::{Bssid, WifiLink};
 
 lasthop_keys::words! {

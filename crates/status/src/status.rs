@@ -3,7 +3,9 @@
 use crate::record::{ProgramTotals, Ready};
 use crate::{Gain, Mode, Ungoverned};
 use lasthop_policy::PolicyName;
+use lasthop_trial::Standing;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// An agent's present state.
@@ -30,6 +32,9 @@ pub struct Status {
     pub group: Option<String>,
     /// Other agents heard.
     pub peers: u32,
+    /// Datagrams on the beacons' port that were not heard since the start, by cause.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rejected: BTreeMap<String, u64>,
     /// Hosts with data to send, including this one if it has.
     pub terminals: u32,
     /// TCP connections on the interface.
@@ -82,6 +87,9 @@ pub struct Status {
     /// The program of the policy `external`; `None`: another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramStatus>,
+    /// The trial that it takes part in; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Standing>,
 }
 
 /// What a rule does now.
@@ -122,6 +130,7 @@ impl Status {
             access_point: ready.group.clone(),
             group: ready.group.clone(),
             peers: 0,
+            rejected: BTreeMap::new(),
             terminals: 0,
             connections: 0,
             asleep: 0,
@@ -142,6 +151,7 @@ impl Status {
             rules: Vec::new(),
             ungoverned: Vec::new(),
             program: None,
+            trial: None,
         }
     }
 
@@ -249,7 +259,20 @@ impl fmt::Display for Status {
                 trouble.as_ref().map_or("decides in time".to_owned(), |trouble| format!("no bounds: {trouble}"));
             write!(f, "\n  program  {state} ({totals})")?;
         }
+        if let Some(trial) = &self.trial {
+            write!(f, "\n  trial    {}", trial_in_words(trial))?;
+        }
         Ok(())
+    }
+}
+
+/// A trial in a line.
+fn trial_in_words(trial: &Standing) -> String {
+    let Standing { id, block, blocks, arm, left_s, ended, .. } = trial;
+    match (block, arm, ended) {
+        (.., Some(why)) => format!("{id}, no longer: {why}"),
+        (Some(block), Some(arm), None) => format!("{id}, block {block} of {blocks}: {arm} for {left_s:.0} s more"),
+        _ => format!("{id}, whose blocks are over"),
     }
 }
 

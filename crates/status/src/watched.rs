@@ -4,6 +4,7 @@ use crate::Status;
 use crate::record::{FlowRecord, Tick};
 use lasthop_laws::bound::Bound;
 use lasthop_peers::Peer;
+use lasthop_trial::{Plan, Told};
 use lasthop_units::{Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -35,6 +36,20 @@ pub struct Watched {
     pub flows: Vec<WatchedFlow>,
     /// Connections beyond that.
     pub flows_left_out: u32,
+    /// What all hosts have measured in the trial that this host's command began, once it has ended: a part of it, at each tick
+    /// another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trial_told: Vec<Told>,
+}
+
+/// What a reader of root may write to the socket, as a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialOrder {
+    /// Begin this trial; it ends when the reader goes.
+    Begin(Plan),
+    /// End it; the reader waits for what was measured.
+    End,
 }
 
 /// A peer's last report.

@@ -138,6 +138,7 @@ impl Replay {
             neighbours: Vec::new(),
             flows,
             flows_left_out,
+            trial_told: Vec::new(),
         })
     }
 }

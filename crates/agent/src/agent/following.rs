@@ -147,7 +147,8 @@ impl Agent<'_> {
     /// Undoes the changes to TCP, then loads the programs again. `None` if that fails.
     pub(super) fn load(&mut self) -> Result<()> {
         self.unload(); // on the old interface, before loading on the new one
-        let Loaded { tcp, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config))?;
+        let wanted = self.wanted_mode();
+        let Loaded { tcp, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted)?;
         self.tcp = Some(tcp);
         if let Some(last_link) = &mut self.last_link {
             last_link.attach(reporter);
@@ -181,6 +182,7 @@ impl Agent<'_> {
         new.validate()?;
         kernel_tcp::check_cgroups(&new)?;
         rules::in_the_kernel(&new)?;
+        self.leave_trial(now);
         let changes = Changes::between(&self.config, &new);
         let hearing = changes.touch(&["beacon"]).then(|| Hearing::new(&new.beacon)).transpose()?;
         let new = reload::in_force(&self.config, &new);

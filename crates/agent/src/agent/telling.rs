@@ -15,10 +15,14 @@ use lasthop_policy::governor::{FlowTurn, Turn};
 use lasthop_status::Mode;
 use lasthop_status::record::{Enabled, Event, FlowRecord, Tick, Totals};
 use lasthop_status::{Gain, Neighbour, PEERS_MOST, ProgramStatus, Status, Watched, WatchedFlow};
+use lasthop_trial::Told;
 use lasthop_units::{Rate, Span, Time};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::os::fd::BorrowedFd;
 use tracing::{info, warn};
+
+/// Blocks of a trial in a line.
+const TOLD_MOST: usize = 1000;
 
 impl Agent<'_> {
     /// Hands this tick's state to those who watch. `None`: nothing could be seen.
@@ -28,7 +32,11 @@ impl Agent<'_> {
         }
         let (flows, left_out) = tick.map(|tick| self.meter.flows(tick)).unwrap_or_default();
         let neighbours = peers.peers().iter().take(PEERS_MOST).map(|peer| Neighbour::of(peer, now)).collect();
-        let line = self.line(now, neighbours, flows, left_out);
+        let told = self.trying.part.told();
+        // In parts, each tick another one: a line has room for some thousands.
+        let parts = told.chunks(TOLD_MOST);
+        let part = (self.totals.ticks as usize).checked_rem(parts.len()).and_then(|part| parts.clone().nth(part));
+        let line = self.line(now, neighbours, flows, left_out, part.unwrap_or_default());
         if let Some(socket) = &mut self.socket {
             socket.write(&line);
         }
@@ -38,15 +46,23 @@ impl Agent<'_> {
     pub(crate) fn greet(&mut self, now: Time) {
         if let Some(mut socket) = self.socket.take() {
             let awake = self.status.connections.saturating_sub(self.status.asleep);
-            socket.greet(|| self.line(now, Vec::new(), Vec::new(), awake));
+            socket.greet(|| self.line(now, Vec::new(), Vec::new(), awake, &[]));
             self.socket = Some(socket);
         }
     }
 
-    fn line(&self, now: Time, neighbours: Vec<Neighbour>, flows: Vec<WatchedFlow>, flows_left_out: u32) -> Vec<u8> {
+    fn line(
+        &self,
+        now: Time,
+        neighbours: Vec<Neighbour>,
+        flows: Vec<WatchedFlow>,
+        flows_left_out: u32,
+        told: &[Told],
+    ) -> Vec<u8> {
         let (seq, t_ns) = (self.totals.ticks, now.as_nanos());
         let status = self.status(now);
-        let watched = Watched { v: lasthop_status::VERSION, seq, t_ns, status, neighbours, flows, flows_left_out };
+        let (v, trial_told) = (lasthop_status::VERSION, told.to_vec());
+        let watched = Watched { v, seq, t_ns, status, neighbours, flows, flows_left_out, trial_told };
         let mut line = serde_json::to_vec(&watched).expect("a state is JSON");
         line.push(b'\n');
         line
@@ -67,8 +83,7 @@ impl Agent<'_> {
         self.totals.bounds_changed = self.governor.counts().bounds_changed;
         self.totals.flows_enabled = self.governor.counts().flows_enabled;
         self.totals.beacons = self.hearing.beacons();
-        self.totals.rejected_by_cause =
-            self.hearing.rejections().iter().map(|(cause, count)| (cause.as_str().to_owned(), count)).collect();
+        self.totals.rejected_by_cause = self.rejected();
         self.totals.lines_left_out = self.recorder.as_ref().map_or(0, Recorder::left_out);
     }
 
@@ -148,6 +163,10 @@ impl Agent<'_> {
         };
     }
 
+    fn rejected(&self) -> BTreeMap<String, u64> {
+        self.hearing.rejections().iter().map(|(cause, count)| (cause.as_str().to_owned(), count)).collect()
+    }
+
     /// The agent's present state.
     pub(super) fn status(&self, now: Time) -> Status {
         let program = |asked: &Asked| {
@@ -157,6 +176,8 @@ impl Agent<'_> {
         Status {
             control_since_s: self.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
             program: self.asked.as_ref().map(program),
+            trial: self.trying.standing(now),
+            rejected: self.rejected(),
             ..self.status.clone()
         }
     }

@@ -8,8 +8,8 @@ use crate::link::interface::Interface;
 use crate::tell::log_limit::LogLimit;
 use lasthop_peers::beacon::{Beacon, GroupKey, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
-use lasthop_peers::group::{Label, Labels};
-use lasthop_peers::{Arrived, Ear, Limits, Neighbourhood, Own, PeerId, Reject, Rejections, Report};
+use lasthop_peers::group::{GroupId, Label, Labels};
+use lasthop_peers::{Arrived, Ear, Limits, Neighbourhood, Note, Own, PeerId, Reject, Rejections, Report};
 use lasthop_status::record::Beacons;
 use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
@@ -31,6 +31,9 @@ const WAITING_AT_MOST: usize = 2048;
 /// After a larger backward step of the wall clock this host takes a new identity: the old one has used up its
 /// timestamps.
 const CLOCK_FELL_BACK_NS: u64 = 5_000_000_000;
+
+/// Notes that wait for a tick; more are left out.
+const NOTES_MOST: usize = 256;
 
 /// More than anybody's key: HMAC-SHA-256 hashes one of more than 64 bytes first.
 const LONGEST_KEY_BYTES: usize = 4096;
@@ -61,6 +64,8 @@ struct Listening {
     own_addresses: Vec<IpAddr>,
     deaf_until: Time,
     log_limit: LogLimit,
+    /// Notes that were heard and not taken yet.
+    notes: Vec<Note>,
 }
 
 impl Hearing {
@@ -156,14 +161,40 @@ impl Hearing {
             return;
         }
         let Some(Due { interval }) = self.cadence.poll(now, others, datagrams, &report, rand::random()) else { return };
+        self.send(now, |sender, timestamp_ns, group, key| {
+            Beacon { sender, timestamp_ns, group, interval, report }.encode(key)
+        });
+    }
+
+    /// Sends over each address family what `datagram` makes of sender, timestamp, group and key.
+    fn send(&mut self, now: Time, datagram: impl Fn(PeerId, u64, GroupId, Option<&GroupKey>) -> Vec<u8>) {
         let Self { sockets, listening: Listening { ear, .. }, sender, last_timestamp_ns, .. } = self;
         let (sent, unsent) = sockets.send(now, |is_ipv6| {
             let timestamp_ns = next_timestamp(clock::wall_ns(), sender, last_timestamp_ns);
             let group = ear.receiver.groups()[usize::from(is_ipv6)];
-            Beacon { sender: *sender, timestamp_ns, group, interval, report }.encode(ear.receiver.key())
+            datagram(*sender, timestamp_ns, group, ear.receiver.key())
         });
         self.sent += sent;
         self.unsent += unsent;
+    }
+
+    /// Sends a note to all peers at once, unless this host is silent.
+    pub(crate) fn send_note(&mut self, now: Time, text: &[u8]) {
+        if !self.is_silent {
+            self.send(now, |sender, timestamp_ns, group, key| {
+                Note { sender, timestamp_ns, group, text: text.to_vec() }.encode(key)
+            });
+        }
+    }
+
+    /// The notes that were heard since the last call.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.listening.notes)
+    }
+
+    /// Whether a group key is set.
+    pub(crate) const fn has_key(&self) -> bool {
+        self.listening.ear.receiver.key().is_some()
     }
 
     /// Receives the datagrams that have arrived.
@@ -220,7 +251,8 @@ impl Listening {
     fn new(key: Option<GroupKey>, limits: Limits) -> Self {
         let limits = Limits { authenticated: key.is_some(), ..limits };
         let ear = Ear::new(Receiver::new(Label::Link.id(), key), limits);
-        Self { ear, own_addresses: Vec::new(), deaf_until: Time::ZERO, log_limit: LogLimit::each_minute() }
+        let (own_addresses, notes, log_limit) = (Vec::new(), Vec::new(), LogLimit::each_minute());
+        Self { ear, own_addresses, deaf_until: Time::ZERO, log_limit, notes }
     }
 
     /// Whether the sockets rest after a flood.
@@ -232,7 +264,13 @@ impl Listening {
     fn on_datagram(&mut self, sender: PeerId, arrived: Arrived<'_>) -> bool {
         let Arrived { now, from, datagram, .. } = arrived;
         let own = Own { sender, addresses: &self.own_addresses };
-        let Err(cause) = self.ear.on_datagram(own, arrived) else { return true };
+        let cause = match self.ear.on_datagram(own, arrived) {
+            Ok(note) => {
+                self.notes.extend(note.filter(|_| self.notes.len() < NOTES_MOST));
+                return true;
+            }
+            Err(cause) => cause,
+        };
         if cause == Reject::TotalRate {
             self.deaf_until = now.saturating_add(DEAF_AFTER_A_FLOOD);
             return false;
@@ -368,19 +406,19 @@ mod tests {
             let arrived = Arrived { wall_ns: wall(hearer_off), ..arrived(now, [10, 77, 0, 2], &datagram) };
             listening.ear.on_datagram(OWN, arrived)
         };
-        assert_eq!(hears(0, 0), Ok(()));
+        assert_eq!(hears(0, 0), Ok(None));
         // The sender's clock steps an hour forward and back, then an hour back and forward.
         for off in [3600, -3600] {
             assert_eq!(hears(off, 0), Err(Reject::Stale));
-            assert_eq!(hears(0, 0), Ok(()));
+            assert_eq!(hears(0, 0), Ok(None));
             // The receiver's clock does the same.
             assert_eq!(hears(0, off), Err(Reject::Stale));
-            assert_eq!(hears(0, 0), Ok(()));
+            assert_eq!(hears(0, 0), Ok(None));
         }
         // Steps of a few seconds go unnoticed.
         for off in [3, 0, -4, 0, 20, 0, -20, 0] {
-            assert_eq!(hears(off, 0), Ok(()), "{off} s");
-            assert_eq!(hears(0, off), Ok(()), "{off} s");
+            assert_eq!(hears(off, 0), Ok(None), "{off} s");
+            assert_eq!(hears(0, off), Ok(None), "{off} s");
         }
     }
 

@@ -1,6 +1,8 @@
 //! The agent's Unix socket in `/run/lasthop`, for `lasthop agent status`, `lasthop top` and other programs that watch:
 //! its status at once, then its state at each tick, as JSON lines (docs/guide/agent-log.md).
 //!
+//! A reader of root, or of the agent's own user, may write a line: an order for `lasthop trial`.
+//!
 //! The agent never waits for a reader. Each has room for one line; while that is not taken, later lines are left out, and
 //! `seq` shows the gap. An orderly stop removes the socket. The socket of a killed agent refuses connections, and the
 //! interface's next agent replaces it.
@@ -9,6 +11,8 @@ use crate::error::{Doing, Error, Result};
 use crate::only_one::make_folder;
 use lasthop_status::{PREFIX, connect, sockets};
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::geteuid;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,6 +24,8 @@ use std::path::{Path, PathBuf};
 const READERS_MOST: usize = 8;
 /// The most bytes of a line; a longer one is left out. So all readers together cost 8 MiB at most.
 const LINE_BYTES_MOST: usize = 1 << 20;
+/// The most bytes of an order.
+const ORDER_BYTES_MOST: usize = 1024;
 /// A reader that takes nothing for so many ticks is disconnected.
 const STALLED_TICKS: u32 = 120;
 
@@ -29,11 +35,16 @@ pub(crate) struct Socket {
     named: Named,
     interface: String,
     readers: Vec<Reader>,
+    /// The number of the next one.
+    next: u64,
 }
 
 #[derive(Debug)]
 struct Reader {
+    number: u64,
     stream: UnixStream,
+    /// What it has said; `None`: it may say nothing.
+    said: Option<Vec<u8>>,
     /// What it has not taken of its last line.
     rest: Vec<u8>,
     stalled: u32,
@@ -96,6 +107,11 @@ impl Drop for Named {
     }
 }
 
+/// Whether the other end is root's, or the agent's own user's: its `socket_group` may only watch.
+fn may_order(stream: &UnixStream) -> bool {
+    getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == 0 || peer.uid() == geteuid().as_raw())
+}
+
 /// Removes the sockets of killed agents, which refuse connections.
 fn remove_stale(folder: &Path) {
     for path in sockets(folder).unwrap_or_default() {
@@ -108,7 +124,7 @@ fn remove_stale(folder: &Path) {
 impl Socket {
     pub(crate) fn open(folder: &Path, interface: &str, group: Option<u32>) -> Result<Self> {
         let named = Named::open(folder, interface, group)?;
-        Ok(Self { named, interface: interface.to_owned(), readers: Vec::new() })
+        Ok(Self { named, interface: interface.to_owned(), readers: Vec::new(), next: 0 })
     }
 
     pub(crate) fn is_for(&self, interface: &str) -> bool {
@@ -124,7 +140,9 @@ impl Socket {
     pub(crate) fn greet(&mut self, line: impl Fn() -> Vec<u8>) {
         for _ in 0..READERS_MOST {
             let Ok((stream, _)) = self.named.listener.accept() else { return };
-            let mut reader = Reader { stream, rest: Vec::new(), stalled: 0 };
+            self.next += 1;
+            let said = may_order(&stream).then(Vec::new);
+            let mut reader = Reader { number: self.next, stream, said, rest: Vec::new(), stalled: 0 };
             let stays = reader.stream.set_nonblocking(true).is_ok() && reader.write(&line());
             // One that has left frees its place, even if it had not taken its last line.
             self.readers.retain_mut(|reader| !reader.is_gone());
@@ -140,6 +158,16 @@ impl Socket {
         !self.readers.is_empty()
     }
 
+    /// An order, as [`Self::is_read`] has found it, and the number of the reader that gave it.
+    pub(crate) fn take_order(&mut self) -> Option<(u64, String)> {
+        self.readers.iter_mut().find_map(|reader| Some((reader.number, reader.take_order()?)))
+    }
+
+    /// Whether this reader is still there.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        self.readers.iter().any(|reader| reader.number == number)
+    }
+
     /// Hands the line to each reader that has taken its last one. Never waits.
     pub(crate) fn write(&mut self, line: &[u8]) {
         self.readers.retain_mut(|reader| reader.write(line));
@@ -148,11 +176,23 @@ impl Socket {
 
 impl Reader {
     fn is_gone(&mut self) -> bool {
-        // It has nothing to say; whatever it says is discarded.
-        match self.stream.read(&mut [0; 512]) {
-            Ok(read) => read == 0,
+        let mut buffer = [0; 512];
+        match self.stream.read(&mut buffer) {
+            Ok(read) => {
+                // What is too long, or said by one who has nothing to say, is discarded.
+                if let Some(said) = self.said.as_mut().filter(|said| said.len() < ORDER_BYTES_MOST) {
+                    said.extend_from_slice(&buffer[..read]);
+                }
+                read == 0
+            }
             Err(error) => error.kind() != ErrorKind::WouldBlock,
         }
+    }
+
+    fn take_order(&mut self) -> Option<String> {
+        let said = self.said.as_mut()?;
+        let end = said.iter().position(|byte| *byte == b'\n')?;
+        String::from_utf8(said.drain(..=end).collect()).ok()
     }
 
     /// `false`: it is to be disconnected.

@@ -352,10 +352,15 @@ impl Running {
         wait_for("the agent to read", || (!self.reload.load(Ordering::Relaxed)).then_some(()));
     }
 
+    /// The folder of its socket.
+    pub fn sockets(&self) -> PathBuf {
+        self.folder.path().join("lasthop")
+    }
+
     /// What `lasthop agent status` would be told.
     pub fn status(&self) -> lasthop_status::Status {
         wait_for("a status", || {
-            let agents = lasthop_status::ask_agents(&self.folder.path().join("lasthop")).expect("readable");
+            let agents = lasthop_status::ask_agents(&self.sockets()).expect("readable");
             agents.into_iter().next().map(|status| status.expect("an answer"))
         })
     }
