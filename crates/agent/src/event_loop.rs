@@ -76,7 +76,7 @@ pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>
 /// not be restored. A failed wait also stops the agent in order.
 pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
     config.validate()?;
-    if orders.notify.is_heard() && !wait_for_route(config, orders) {
+    if orders.notify.is_heard() && !wait_for_interface(config, orders) {
         return Ok(Totals::default());
     }
     let mut agent = Agent::start(config, orders.status, loader)?;
@@ -147,19 +147,28 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
     waited.map(|()| totals)
 }
 
-/// Under a service manager, which would start it again and again, an agent waits for the default route that names its
-/// interface. Returns whether there is one; `false`: it is to stop.
-fn wait_for_route(config: &Config, orders: &Orders<'_>) -> bool {
-    let has_route = || config.interface.is_some() || Interface::find(None).is_some();
-    if has_route() {
+/// Under a service manager, which would start it again and again, an agent waits for its interface: the one that is
+/// named, or that of a default route. Returns whether it is there; `false`: it is to stop.
+fn wait_for_interface(config: &Config, orders: &Orders<'_>) -> bool {
+    let is_there = || Interface::find(config.interface.as_deref()).is_some();
+    if is_there() {
         return true;
     }
-    warn!(
-        "there is no default route yet: waiting for one; `interface` in the configuration names the interface instead"
-    );
-    orders.notify.ready("waiting for a default route");
+    let awaited = match &config.interface {
+        Some(name) => {
+            warn!("there is no interface {name} yet: waiting for it (see `ip link`)");
+            format!("waiting for interface {name}")
+        }
+        None => {
+            warn!(
+                "there is no default route yet: waiting for one; `interface` in the configuration names the interface instead"
+            );
+            "waiting for a default route".to_owned()
+        }
+    };
+    orders.notify.ready(&awaited);
     while !orders.stop.load(Ordering::Relaxed) {
-        if has_route() {
+        if is_there() {
             return true;
         }
         orders.notify.alive();

@@ -1,11 +1,14 @@
 //! `lasthop doctor`.
 
+mod network;
+
 use anyhow::Result;
 use clap::Args;
 use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, wifi_link};
 use lasthop_guest::{Kernel, Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
 use serde::Serialize;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -21,6 +24,18 @@ pub(crate) struct DoctorArguments {
     /// The interface to examine, instead of the configured one or that of the default route
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
+    /// Look at the network instead: what keeps this host from its peers and from control, and whether it is worth it
+    #[arg(long)]
+    network: bool,
+    /// Another device that runs the agent: does it answer on the link, or does the access point isolate its clients?
+    #[arg(long, value_name = "ADDRESS", requires = "network")]
+    peer: Option<Ipv4Addr>,
+    /// Upload to `lasthop trial serve` meanwhile, to see the queue under load
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "network")]
+    load: Option<SocketAddr>,
+    /// How long to look at what passes
+    #[arg(long, value_name = "N", requires = "network", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
     /// Print one JSON document: docs/guide/agent.md
     #[arg(long)]
     json: bool,
@@ -123,6 +138,18 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let problem = problem.map(|error| error.in_a_line().to_string());
     let support = lasthop_kernel::probe();
     let best = support.best_mode();
+    if arguments.network {
+        let configured = config.as_ref().and_then(|config| config.interface.as_deref());
+        let asked = network::Asked {
+            interface: arguments.interface.as_deref().or(configured),
+            has_key: config.as_ref().map(|config| config.beacon.group_key_file.is_some()),
+            peer: arguments.peer,
+            load: arguments.load,
+            seconds: arguments.seconds,
+            json: arguments.json,
+        };
+        return network::run(&asked, best);
+    }
     let (best_mode, means) = match best {
         Mode::Control => ("control", "windows are bounded from both sides, and pacing rates from above, under a lease"),
         Mode::Clamp => {
