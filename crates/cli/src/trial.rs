@@ -26,11 +26,12 @@ pub(crate) struct TrialArguments {
     #[command(subcommand)]
     command: Option<TrialCommand>,
     /// How long it takes, in minutes
-    #[arg(long, value_name = "N", default_value_t = 20.0)]
+    #[arg(long, value_name = "N", default_value_t = 30.0)]
     minutes: f64,
-    /// The length of a block, in seconds: 60, or what gives ten pairs, but 30 at least
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
-    block_s: Option<u16>,
+    /// The length of a block, in seconds
+    #[arg(long, value_name = "N", default_value_t = Plan::SHORT_BLOCK_S,
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
+    block_s: u16,
     /// By which the order in each pair is drawn, instead of a random one
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
@@ -75,6 +76,8 @@ enum TrialCommand {
 
 /// An agent that says nothing for so long has ended, or hangs.
 const SILENT: Duration = Duration::from_secs(10);
+/// The fewest pairs of which a verdict on three figures can come (Holm: 2/2^7 times three is below 0.05).
+const FEWEST_PAIRS: u16 = 7;
 /// The most bytes of a line of an agent.
 const LINE_BYTES_MOST: u64 = 2 << 20;
 
@@ -113,6 +116,12 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
         let least = Plan::SHORT_BLOCK_S;
         tell(format_args!("note: blocks of less than {least} s measure how control begins more than what it does"));
     }
+    if plan.pairs < FEWEST_PAIRS {
+        let minutes = f64::from(FEWEST_PAIRS * plan.block_s) / 30.0;
+        tell(format_args!(
+            "note: fewer than {FEWEST_PAIRS} pairs of blocks give no verdict: --minutes {minutes:.0} is the least"
+        ));
+    }
     let mut trial = Trial { plan, stream, told: BTreeMap::new(), last: None, peers: 0 };
     let asked = trial.follow(&stop, load.as_ref());
     let (ended, heard) = asked.with_context(|| format!("the agent at {}", path.display()))?;
@@ -132,8 +141,7 @@ fn plan(arguments: &TrialArguments) -> Result<Plan> {
     if !(seconds > 0.0 && seconds <= 1440.0 * 60.0) {
         bail!("--minutes {}: accepted: more than 0, and at most 1440", arguments.minutes);
     }
-    let for_ten_pairs = (seconds / 20.0).clamp(f64::from(Plan::SHORT_BLOCK_S), 60.0) as u16;
-    let block_s = arguments.block_s.unwrap_or(for_ten_pairs);
+    let block_s = arguments.block_s;
     let pairs = (seconds / (2.0 * f64::from(block_s)) + 1e-6).floor();
     if pairs < 1.0 || pairs > f64::from(Plan::PAIRS_MOST) {
         bail!(
@@ -259,13 +267,10 @@ mod tests {
     }
 
     #[test]
-    fn ten_pairs_of_sixty_seconds_or_shorter_ones_but_not_below_thirty() {
+    fn half_an_hour_has_fifteen_pairs_of_sixty_seconds() {
         let of = |words: &[&str]| planned(words).map(|plan| (plan.pairs, plan.block_s)).expect("a plan");
-        assert_eq!(of(&[]), (10, 60));
-        assert_eq!(of(&["--minutes", "10"]), (10, 30));
-        assert_eq!(of(&["--minutes", "15"]), (10, 45));
-        assert_eq!(of(&["--minutes", "30"]), (15, 60));
-        assert_eq!(of(&["--minutes", "4"]), (4, 30));
+        assert_eq!(of(&[]), (15, 60));
+        assert_eq!(of(&["--minutes", "10"]), (5, 60));
         assert_eq!(of(&["--minutes", "1", "--block-s", "3"]), (10, 3));
         assert_eq!(planned(&["--seed", "7"]).expect("a plan").seed, 7);
         for words in [

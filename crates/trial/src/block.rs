@@ -176,22 +176,22 @@ mod tests {
             ended.extend(meter.on_tick(now, plan.at(now.saturating_since(Time::ZERO)), flows));
         }
         assert_eq!(ended.len(), 2);
-        // Ticks 10 to 19 count: nine steps; the late one has three.
+        // Ticks 14 to 19 count: five steps; the late one has three.
         let expected = Block {
             block: 0,
-            lasted_ms: 4500,
-            sent_bytes: 9000,
+            lasted_ms: 2500,
+            sent_bytes: 5000,
             received_bytes: 30,
-            rtt_p50_us: 15_000, // of 11 to 19 ms
+            rtt_p50_us: 17_000, // of 15 to 19 ms
             rtt_p95_us: 19_000,
-            rtts: 9,
-            segments: 11,
-            retransmitted: 2,
+            rtts: 5,
+            segments: 6,
+            retransmitted: 1,
             timeouts: 0,
         };
         assert_eq!(ended[0], (expected, true));
         assert_eq!(ended[0].0.sent(), Rate::from_bps(16_000));
-        assert!(ended[0].0.is_whole(&plan) && !Block { lasted_ms: 2499, ..expected }.is_whole(&plan));
+        assert!(ended[0].0.is_whole(&plan) && !Block { lasted_ms: 1666, ..expected }.is_whole(&plan));
         assert_eq!(ended[1].0.block, 1);
         assert_ne!(plan.arm(0) == Arm::Free, plan.arm(1) == Arm::Free);
     }

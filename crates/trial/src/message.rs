@@ -121,15 +121,15 @@ impl Message {
 
     /// Reads a message; `None`: it is none, or its plan is not valid. No input makes this panic.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        match bytes.first()? {
-            &RUN => {
+        match *bytes.first()? {
+            RUN => {
                 let wire = RunWire::read_from_bytes(bytes).ok()?;
                 let (id, seed) = (wire.trial.get(), wire.seed.get());
                 let plan = Plan { id, seed, pairs: wire.pairs.get(), block_s: wire.block_s.get() };
                 plan.is_valid().then(|| Self::Run(plan, Span::from_millis(wire.elapsed_ms.get().into())))
             }
-            &END => EndWire::read_from_bytes(bytes).ok().map(|end| Self::End(end.trial.get())),
-            &BLOCK => {
+            END => EndWire::read_from_bytes(bytes).ok().map(|end| Self::End(end.trial.get())),
+            BLOCK => {
                 let wire = BlockWire::read_from_bytes(bytes).ok()?;
                 let block = Block {
                     block: wire.block.get(),

@@ -435,7 +435,7 @@ mod tests {
                     host.on_message(self.now, heard, Some(1000 + index as u32));
                 }
             }
-            self.now = self.now + TICK;
+            self.now += TICK;
         }
 
         fn arms(&self) -> Vec<Option<Arm>> {

@@ -211,9 +211,9 @@ mod tests {
         };
         let plan = Plan { id: 1, seed: 1, pairs: 2, block_s: 10 };
         let at = |block, left_s| Standing { block: Some(block), left_s, ..Standing::default() };
-        load.is_at(&plan, &at(1, 6.0));
+        load.is_at(&plan, &at(1, 4.0));
         assert_eq!(*load.block.lock().expect("fine"), None);
-        load.is_at(&plan, &at(2, 4.0));
+        load.is_at(&plan, &at(2, 3.0));
         assert_eq!(*load.block.lock().expect("fine"), Some(1));
         thread::sleep(PAUSE * 3);
         let probes = load.finish();
