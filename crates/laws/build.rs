@@ -13,18 +13,22 @@ const CALLED: &str = "lh_law_(init|lastlink|acked|lost|notified|timed_out|report
 fn main() {
     let crate_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    for watched in ["include", "src/native.h", "src/own.c", "src/table.h"] {
+    for watched in ["include", "src/native.h", "src/own.c", "src/table.h", "src/wasm"] {
         println!("cargo::rerun-if-changed={watched}");
     }
     let functions = out_dir.join("functions.c");
     clang_sys::load().unwrap_or_else(|error| {
         panic!("libclang is needed to make Rust of C's declarations (Debian: apt install clang): {error}")
     });
-    let bindings = bindings(&functions).expect("headers that compile");
+    // A browser has no kernel whose headers tell its integers.
+    let in_wasm = env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "wasm");
+    let types = in_wasm.then(|| crate_dir.join("src/wasm"));
+    let bindings = bindings(&functions, types.as_deref()).expect("headers that compile");
     bindings.write_to_file(out_dir.join("bindings.rs")).expect("OUT_DIR can be written");
     let mut compiler = cc::Build::new();
     // -fwrapv: a signed sum wraps here, too, as it does for BPF.
     compiler.include("include").std("gnu11").flag("-fwrapv").extra_warnings(true).warnings_into_errors(true);
+    compiler.includes(&types);
     compiler.clone().include(&crate_dir).file(functions).compile("lasthop_laws");
 
     // as C, whatever its name; it is not compiled
@@ -60,10 +64,12 @@ fn sources(crate_dir: &Path) -> String {
 }
 
 /// What Rust knows of the headers; writes C with a symbol for each function of [`CALLED`].
-fn bindings(functions: &Path) -> Result<bindgen::Bindings, bindgen::BindgenError> {
+fn bindings(functions: &Path, types: Option<&Path>) -> Result<bindgen::Bindings, bindgen::BindgenError> {
     bindgen::Builder::default()
         .header("src/native.h")
-        .clang_args(["-std=gnu11", "-fparse-all-comments", "-Iinclude"])
+        // Hidden, as they are for WebAssembly, functions would be left out.
+        .clang_args(["-std=gnu11", "-fparse-all-comments", "-fvisibility=default", "-Iinclude"])
+        .clang_args(types.map(|types| format!("-I{}", types.display())))
         .allowlist_function(CALLED)
         .allowlist_type("lh_.*")
         .allowlist_var("LH_.*")

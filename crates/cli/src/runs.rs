@@ -173,7 +173,7 @@ pub(crate) struct CompareArguments {
     #[arg(long = "vary", value_name = "KEY=A,B,C", value_parser = Vary::parse)]
     varied: Vec<Vary>,
     /// Run one case, such as "bbr: hosts.0.congestion_control=bbr"; may be repeated
-    #[arg(long = "case", value_name = "LABEL: KEY=VALUE ...", value_parser = parse_case, conflicts_with = "varied")]
+    #[arg(long = "case", value_name = "LABEL: KEY=VALUE ...", value_parser = Case::parse, conflicts_with = "varied")]
     cases: Vec<Case>,
     /// Run each case with this number of seeds, beginning with the scenario's
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -618,20 +618,4 @@ pub(crate) fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResul
 
 fn exit_code(valid: bool) -> ExitCode {
     if valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
-}
-
-/// `label: key=value key=value`.
-fn parse_case(text: &str) -> Result<Case, String> {
-    let accepted =
-        "a label, a colon, and overrides separated by spaces, such as \"bbr: hosts.0.congestion_control=bbr\"";
-    let (label, settings) =
-        text.split_once(':').ok_or_else(|| format!("there is no colon in it; accepted: {accepted}"))?;
-    let label = label.trim();
-    if label.is_empty() {
-        return Err(format!("there is no label before the colon; accepted: {accepted}"));
-    }
-    let overrides = settings.split_whitespace().map(Override::parse).collect::<Result<Vec<_>, _>>();
-    let overrides = overrides.map_err(|error| error.to_string())?;
-    let settings = overrides.iter().map(|setting| (setting.key(), setting.raw().to_owned())).collect();
-    Ok(Case { label: label.to_owned(), settings, overrides })
 }

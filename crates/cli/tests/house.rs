@@ -410,7 +410,7 @@ const OTHER_WRITERS: &[(&str, &str)] = &[
     ("cli/src/laws/build.rs", "the verifier's log, beside the products"),
     ("cli/src/out_folder.rs", "keeps a list of its files with their digests"),
     ("cli/src/study/tests.rs", "tests"),
-    ("files/src/lib.rs", "the room"),
+    ("files/src/writing.rs", "the room"),
     ("guest/src/inside.rs", "the files of a guest"),
     ("guest/src/kernels.rs", "the cache of kernels"),
     ("guest/src/machine.rs", "the cache of states, and folders of this process"),
@@ -422,7 +422,7 @@ const OTHER_WRITERS: &[(&str, &str)] = &[
     ("lab/src/tcp_switches.rs", "/proc"),
     ("lab/src/tun.rs", "/dev/net/tun"),
     ("own/src/lib.rs", "the cache of compiled laws"),
-    ("report/src/lib.rs", "the new folder of a result"),
+    ("report/src/folder.rs", "the new folder of a result"),
     ("report/src/live.rs", "a new folder in that of a result"),
     ("report/src/series_file.rs", "the new folder of a result"),
 ];

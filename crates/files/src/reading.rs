@@ -1,11 +1,12 @@
 //! One rule for the files that a user names and lasthop reads: a regular file, a pipe into which somebody writes, or a
 //! terminal. Nothing waits for a writer to come, and nothing reads what has no end.
 
+#[cfg(unix)]
 use nix::errno::Errno;
+#[cfg(unix)]
 use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, tee};
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal as _, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 /// The most bytes of a file that a user writes: a scenario, a study. A MiB has some 20,000 lines.
@@ -36,7 +37,10 @@ pub fn text_of(path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// It cannot be opened, is a device (`/dev/zero` has no end), or is a pipe that nobody writes into, which would be waited for
 /// without end.
+#[cfg(unix)]
 pub fn open_to_read(path: &Path) -> io::Result<File> {
+    use std::io::IsTerminal as _;
+    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
     // To open a pipe otherwise would wait for a writer.
     let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let of = file.metadata()?.file_type();
@@ -55,7 +59,17 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a file, where there are files.
+///
+/// # Errors
+/// It cannot be opened: always, in a browser.
+#[cfg(not(unix))]
+pub fn open_to_read(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
 /// Whether a pipe has data or a writer. tee(2) takes nothing out of it, and returns 0 where no more can come.
+#[cfg(unix)]
 fn is_written(pipe: &File) -> io::Result<bool> {
     let (_reader, writer) = io::pipe()?;
     match tee(pipe, &writer, 1, SpliceFFlags::SPLICE_F_NONBLOCK) {

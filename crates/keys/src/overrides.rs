@@ -42,6 +42,27 @@ pub struct Case {
     pub overrides: Vec<Override>,
 }
 
+impl Case {
+    /// Reads `label: key=value key=value`, with any number of overrides.
+    ///
+    /// # Errors
+    /// If there is no colon or no label before it, or as [`Override::parse`]; in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let accepted =
+            "a label, a colon, and overrides separated by spaces, such as \"bbr: hosts.0.congestion_control=bbr\"";
+        let (label, settings) =
+            text.split_once(':').ok_or_else(|| format!("there is no colon in it; accepted: {accepted}"))?;
+        let label = label.trim();
+        if label.is_empty() {
+            return Err(format!("there is no label before the colon; accepted: {accepted}"));
+        }
+        let overrides = settings.split_whitespace().map(Override::parse).collect::<Result<Vec<_>, _>>();
+        let overrides = overrides.map_err(|error| error.to_string())?;
+        let settings = overrides.iter().map(|setting| (setting.key(), setting.raw().to_owned())).collect();
+        Ok(Self { label: label.to_owned(), settings, overrides })
+    }
+}
+
 impl Override {
     /// Reads `key=value`. Keys are dotted, with array indices as `hosts.0.policy` or `hosts[0].policy`, and
     /// `hosts.*.policy` for every block.

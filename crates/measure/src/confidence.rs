@@ -77,11 +77,11 @@ impl Range {
         // On a limit, or beyond, the transformation has no value.
         match (above.is_finite() && above > 0.0, below.is_finite() && below > 0.0) {
             (false, false) => Interval { low: value - half, high: value + half },
-            (true, false) => Interval { low: self.least + above * (-half / above).exp(), high: value + half },
-            (false, true) => Interval { low: value - half, high: self.greatest - below * (-half / below).exp() },
+            (true, false) => Interval { low: self.least + above * libm::exp(-half / above), high: value + half },
+            (false, true) => Interval { low: value - half, high: self.greatest - below * libm::exp(-half / below) },
             (true, true) => {
-                let (logit, half) = ((above / below).ln(), half * (above + below) / (above * below));
-                let back = |logit: f64| self.least + (above + below) / (1.0 + (-logit).exp());
+                let (logit, half) = (libm::log(above / below), half * (above + below) / (above * below));
+                let back = |logit: f64| self.least + (above + below) / (1.0 + libm::exp(-logit));
                 Interval { low: back(logit - half), high: back(logit + half) }
             }
         }
@@ -242,10 +242,10 @@ mod tests {
         [
             ("normal, deviation 10 %", Range::POSITIVE, 10.0, normal(1.0)),
             ("normal, deviation 30 %", Range::POSITIVE, 10.0, normal(3.0)),
-            ("lognormal, sigma 0.5", Range::POSITIVE, 0.125_f64.exp(), Box::new(move |u| skewed.inverse_cdf(u))),
+            ("lognormal, sigma 0.5", Range::POSITIVE, libm::exp(0.125), Box::new(move |u| skewed.inverse_cdf(u))),
             ("exponential", Range::POSITIVE, 1.0, Box::new(move |u| exponential.inverse_cdf(u))),
             // u^(1/20) has the density 20 x^19 and the mean 20/21: near 1, as Jain's index is.
-            ("share, 20 x^19", Range::SHARE, 20.0 / 21.0, Box::new(|u| u.powf(0.05))),
+            ("share, 20 x^19", Range::SHARE, 20.0 / 21.0, Box::new(|u| libm::pow(u, 0.05))),
             ("share, uniform", Range::SHARE, 0.5, Box::new(|u| u)),
         ]
     }

@@ -58,7 +58,7 @@ pub(crate) fn normal(stream: &mut ChaCha8Rng) -> f64 {
         let [x, y] = [0; 2].map(|_| 2.0 * stream.random::<f64>() - 1.0);
         let square = x * x + y * y;
         if square > 0.0 && square < 1.0 {
-            return x * (-2.0 * square.ln() / square).sqrt();
+            return x * (-2.0 * libm::log(square) / square).sqrt();
         }
     }
 }

@@ -519,7 +519,7 @@ impl PeerTable {
         let stands_for = |entry: &Entry| {
             let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now, usual(entry));
             let sent = since_listening.min(REMEMBERED.as_secs_f64() / entry.interval_s()).max(1.0);
-            1.0 / (1.0 - lost.powf(sent))
+            1.0 / (1.0 - libm::pow(lost, sent))
         };
         let (mut hosts, mut senders) = (0.0, 0.0);
         for entry in self.peers.values() {

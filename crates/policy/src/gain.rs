@@ -126,7 +126,7 @@ struct Mean {
 
 impl Mean {
     fn add(&mut self, elapsed: Span, got: Got) {
-        let keep = (-elapsed.as_secs_f64() / AGE.as_secs_f64()).exp();
+        let keep = libm::exp(-elapsed.as_secs_f64() / AGE.as_secs_f64());
         let mix = |past: f64, new: f64| past * keep + new * (1.0 - keep);
         self.lasts += elapsed;
         self.weight = mix(self.weight, 1.0);

@@ -31,7 +31,7 @@ impl Share {
 
 /// hayakawa eq. 4: how the bandwidth falls with the number of terminals; 1 for one terminal.
 fn f(terminals: u32, exponent: f64) -> f64 {
-    f64::from(terminals).powf(exponent)
+    libm::pow(f64::from(terminals), exponent)
 }
 
 /// hayakawa eq. 2, the share of one terminal in segments. The paper prints Bandwidth\[Mbps\] × RTT\[s\] / (Segment

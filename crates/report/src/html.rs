@@ -4,7 +4,7 @@ use crate::CaseRun;
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::style::{self, Look};
-use lasthop_scenario::{CaseResult, Comparison, HostsKind, RunResult, Scenario, UsedKernel};
+use lasthop_scenario::{CaseResult, Comparison, FlowSeries, HostsKind, RunResult, Scenario, UsedKernel};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
@@ -20,7 +20,8 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     for (name, source) in [
         ("page.css", include_str!("../templates/page.css")),
-        ("page.html", include_str!("../templates/page.html")),
+        (PAGE, include_str!("../templates/page.html")),
+        (PART, include_str!("../templates/part.html")),
         ("parts.html", include_str!("../templates/parts.html")),
         ("run.html", include_str!("../templates/run.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
@@ -38,6 +39,11 @@ pub(crate) fn render(template: &str, page: &Value) -> String {
     made.unwrap_or_else(|error| panic!("{template} and what it is given belong together: {error:#}"))
 }
 
+/// The frame of a page of its own, with its style.
+pub(crate) const PAGE: &str = "page.html";
+/// None: what is in it is a part of another page.
+pub(crate) const PART: &str = "part.html";
+
 /// A table for `parts.html`.
 #[derive(Serialize)]
 pub(crate) struct Table {
@@ -52,12 +58,13 @@ impl Table {
 }
 
 /// The page of one run.
-pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
+pub(crate) fn run(frame: &str, result: &RunResult, figures: &[Figure]) -> String {
     let hosts = hosts_options(result.hosts_kind, &result.used);
     let seed = result.seed;
     render(
         "run.html",
         &json!({
+            "frame": frame,
             "title": result.name(),
             "duration_s": figures::number(result.duration_s),
             "warmup_s": figures::number(result.warmup_s),
@@ -74,7 +81,15 @@ pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
 }
 
 /// The page of a comparison: first the figures that compare the cases, then each case.
-pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[Figure], folders: &[String]) -> String {
+///
+/// `folders`: those of the runs, in their order; none in a [`PART`].
+pub(crate) fn comparison(
+    frame: &str,
+    comparison: &Comparison,
+    runs: &[CaseRun],
+    figures: &[Figure],
+    folders: &[String],
+) -> String {
     let looks = style::cases(comparison);
     let used = runs.first().map(|(_, run, _)| run.used.clone()).unwrap_or_default();
     let mut tables: Vec<Table> =
@@ -89,6 +104,7 @@ pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[F
     render(
         "comparison.html",
         &json!({
+            "frame": frame,
             "title": comparison.name(),
             "cases_in_all": comparison.cases.len(),
             "seeds": comparison.seeds,
@@ -104,6 +120,17 @@ pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[F
             "scenario": scenario(&comparison.scenario),
         }),
     )
+}
+
+/// A run that goes on, for `live.html`. `begun`: what is known of its result; `has_end`: whether it takes as long as that says.
+pub(crate) fn going(label: &str, mut begun: RunResult, has_end: bool, series: &FlowSeries) -> Value {
+    let at_s = series.t_s.last().copied().unwrap_or(0.0);
+    if !has_end {
+        begun.duration_s = at_s.max(1.0);
+    }
+    let of = if has_end { format!(" of {}", figures::number(begun.duration_s)) } else { String::new() };
+    let figures: Vec<Figure> = figures::before_the_end(&begun, series);
+    json!({ "label": label, "at": format!("{at_s:.0}{of} s"), "figures": figures })
 }
 
 /// What each case differs by from the first; `None` if there is one case only.

@@ -9,7 +9,6 @@
 //!
 //! *What it leaves out*: limits, queues and datagrams, which a result has; a format for other programs.
 
-use crate::figures::{self, Figure};
 use crate::html;
 use lasthop_measure::Seen;
 use lasthop_scenario::{FlowSample, FlowSeries, RunResult};
@@ -261,15 +260,7 @@ pub fn live(folder: &Path) -> Option<String> {
     // The one that began last and has samples.
     let run = going.iter().rev().find_map(|(run, _)| read_run(&folder.join(format!("run-{run}.jsonl"))));
     let listed = ended.len().saturating_sub(MOST_LISTED);
-    let run = run.map(|(Begun { label, mut result, has_end }, series)| {
-        let at_s = series.t_s.last().copied().unwrap_or(0.0);
-        if !has_end {
-            result.duration_s = at_s.max(1.0);
-        }
-        let of = if has_end { format!(" of {}", figures::number(result.duration_s)) } else { String::new() };
-        let figures: Vec<Figure> = figures::before_the_end(&result, &series);
-        json!({ "label": label, "at": format!("{at_s:.0}{of} s"), "figures": figures })
-    });
+    let run = run.map(|(Begun { label, result, has_end }, series)| html::going(&label, result, has_end, &series));
     Some(html::render(
         "live.html",
         &json!({ "planned": planned, "done": done, "run": run, "ended": &ended[listed..], "not_listed": listed }),

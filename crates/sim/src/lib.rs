@@ -134,6 +134,10 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
             return fail(format!("{here}.last_link.knowledge"), Problem::new(problem, accepted));
         }
         let has_quic = host.flows.iter().any(|flow| flow.kind.name().transport() == Transport::Quic);
+        if has_quic && !lasthop_quic::IS_THERE {
+            let problem = Problem::new("\"quic\" is not in this build, for a browser", "flows over TCP or UDP");
+            return fail(format!("{here}.flows"), problem);
+        }
         if has_quic && !quic::fits(&host.kind) {
             // RFC 9000 §14.
             let problem = "leaves QUIC less than the 1228 bytes that its packets need at least";

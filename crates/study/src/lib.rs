@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod parallel;
+#[cfg(unix)]
 pub mod store;
 
 mod check;
@@ -55,6 +56,7 @@ pub use result::{AxisResult, FigureResult, LineResult, MarkResult, PanelResult, 
 pub use run::{AtOnce, Outcome, Part, RunError, RunOne, Survey, run_in_turn, until_not_late};
 pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
+#[cfg(unix)]
 pub use store::{Key, Store, StoreChoice, StoreError, StoredRuns};
 pub use verdict::{CellResult, ClaimResult, ConditionResult, Criterion, Verdict};
 

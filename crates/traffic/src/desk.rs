@@ -188,7 +188,7 @@ impl Desk {
     /// An exponential random span with this mean, by inversion.
     pub(crate) fn exponential(&mut self, mean: Span) -> Span {
         let uniform: f64 = self.stream.random();
-        Span::from_secs_f64(-mean.as_secs_f64() * (-uniform).ln_1p())
+        Span::from_secs_f64(-mean.as_secs_f64() * libm::log1p(-uniform))
     }
 
     /// A uniform random span up to this one.

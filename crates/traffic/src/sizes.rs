@@ -130,10 +130,10 @@ impl Sizes {
                     let [x, y] = [0; 2].map(|_| 2.0 * stream.random::<f64>() - 1.0);
                     let square = x * x + y * y;
                     if square > 0.0 && square < 1.0 {
-                        break x * (-2.0 * square.ln() / square).sqrt();
+                        break x * (-2.0 * libm::log(square) / square).sqrt();
                     }
                 };
-                median.get() as f64 * (sigma * normal).exp()
+                median.get() as f64 * libm::exp(sigma * normal)
             }
             Self::Points(points) => points.quantile(stream.random()),
         };
@@ -143,7 +143,7 @@ impl Sizes {
     /// Their mean in bytes, without the limits of a draw.
     pub(crate) fn mean(&self) -> f64 {
         match self {
-            Self::Lognormal { median, sigma } => median.get() as f64 * (sigma * sigma / 2.0).exp(),
+            Self::Lognormal { median, sigma } => median.get() as f64 * libm::exp(sigma * sigma / 2.0),
             Self::Points(points) => points.mean(),
         }
     }

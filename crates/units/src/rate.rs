@@ -185,7 +185,9 @@ impl fmt::Display for About<Rate> {
 
 /// A number rounded to so many digits, of which none before the point is lost, without zeros at its end.
 pub(crate) fn digits(number: f64, digits: i32) -> String {
-    let before = if number == 0.0 { 1 } else { number.abs().log10().floor() as i32 + 1 };
+    let scientific = format!("{number:e}");
+    let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok());
+    let before = exponent.unwrap_or(0) + 1;
     let decimals = (digits - before).max(0) as usize;
     let said = format!("{number:.decimals$}");
     if decimals == 0 { said } else { said.trim_end_matches('0').trim_end_matches('.').to_owned() }

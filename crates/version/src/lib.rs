@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 use lasthop_scenario::Build;
-use std::sync::LazyLock;
 
 /// Version and commit, as `lasthop --version` prints them: `0.1.0 (7b32f07a1c2d)`.
 pub const VERSION: &str = env!("LASTHOP_BUILD_VERSION");
@@ -36,58 +35,15 @@ pub fn build() -> Build {
     }
 }
 
-/// What a simulated run of this build computes with: the last commit that changed anything compiled, the target, and the
-/// mathematical functions of the C library. Two builds of one model give one result for a scenario.
+/// What a simulated run of this build computes with: the last commit that changed anything compiled, and the target. Two builds of
+/// one model give one result for a scenario.
 ///
 /// # Errors
 /// If the build has changes on top of its commit, or does not know it.
 pub fn model() -> Result<String, NoModel> {
-    static LIBM: LazyLock<u64> = LazyLock::new(libm);
     match env!("LASTHOP_BUILD_MODEL") {
         _ if build().dirty => Err(NoModel::Changes),
         "" => Err(NoModel::NoCommit),
-        commit => Ok(format!("{commit} {} libm {:016x}", env!("LASTHOP_BUILD_TARGET"), *LIBM)),
-    }
-}
-
-/// FNV-1a over the functions of the C library that policies, traffic and the errors of an SNR use, at some arguments each. Their last bits
-/// differ between versions, and in one version of glibc between processors with and without FMA; so its version would
-/// not tell.
-fn libm() -> u64 {
-    let values = (1..4096).map(f64::from).flat_map(|x| {
-        let part = x / 4096.0;
-        let exponentials = [(-8.0 * part).exp(), (-8.0 * part).exp_m1(), part.powf(x.sqrt() / 8.0)];
-        exponentials.into_iter().chain([(-part).ln_1p(), x.ln(), x.log2(), x.log10()])
-    });
-    values
-        .flat_map(|value| value.to_bits().to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::libm;
-    use std::process::Command;
-
-    /// glibc chooses its functions when a process starts; this starts one that may not use FMA.
-    #[test]
-    fn another_libm_is_another_model() {
-        if std::env::var_os("GLIBC_TUNABLES").is_some() {
-            println!("libm {:016x}", libm());
-            return;
-        }
-        let run = |tunables: &str| {
-            let mut test = Command::new(std::env::current_exe().expect("this test"));
-            let test = test.args(["--exact", "tests::another_libm_is_another_model", "--nocapture"]);
-            let output = test.env("GLIBC_TUNABLES", tunables).output().expect("it runs");
-            let said = String::from_utf8(output.stdout).expect("text");
-            said.lines().find_map(|line| line.split_once("libm ")).expect("its digest").1.to_owned()
-        };
-        let usual = run("");
-        assert_eq!(usual, format!("{:016x}", libm()), "it is the same in each process");
-        #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-        if std::arch::is_x86_feature_detected!("fma") {
-            assert_ne!(run("glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4"), usual);
-        }
+        commit => Ok(format!("{commit} {}", env!("LASTHOP_BUILD_TARGET"))),
     }
 }

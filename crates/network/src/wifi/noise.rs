@@ -120,7 +120,7 @@ impl Noise {
                 },
             }
         };
-        let decibels = |factor: u32| 10.0 * f64::from(factor).log10();
+        let decibels = |factor: u32| 10.0 * libm::log10(f64::from(factor));
         let legacy = PhyRate::ALL.into_iter().map(|rate| {
             let (mcs, gain) = coding(rate);
             losses(mcs, snr_db + gain, snr_db, rate.control_response())
@@ -182,23 +182,23 @@ impl FrameLoss {
 
 /// 1 - exp(-hazard).
 fn loss(hazard: f64) -> Probability {
-    Probability::new(-(-hazard).exp_m1()).expect("a hazard is not negative")
+    Probability::new(-libm::expm1(-hazard)).expect("a hazard is not negative")
 }
 
 /// -ln(1 - PER) of the table's frame.
 fn hazard(mcs: usize, snr_db: f64) -> f64 {
     let snrs = SNRS[mcs];
-    let log_hazards = ERRORS.map(|error| (-(-error).ln_1p()).ln());
+    let log_hazards = ERRORS.map(|error| libm::log(-libm::log1p(-error)));
     let from = usize::from(snr_db > snrs[1]);
     let slope = (log_hazards[from + 1] - log_hazards[from]) / (snrs[from + 1] - snrs[from]);
-    let hazard = (log_hazards[from] + slope * (snr_db - snrs[from])).exp();
+    let hazard = libm::exp(log_hazards[from] + slope * (snr_db - snrs[from]));
     if hazard < LEAST_ERROR { 0.0 } else { hazard }
 }
 
 /// The MCS of the same modulation and code as a rate of 802.11a, and the dB in which the rate is better.
 fn coding(rate: PhyRate) -> (usize, f64) {
     match rate {
-        PhyRate::Mbps9 => (2, 10.0 * 2_f64.log10()),
+        PhyRate::Mbps9 => (2, 10.0 * libm::log10(2.0)),
         PhyRate::Mbps12 => (1, 0.0),
         PhyRate::Mbps18 => (2, 0.0),
         PhyRate::Mbps24 => (3, 0.0),
@@ -281,7 +281,7 @@ mod tests {
             [(1, ChannelWidth::Mhz80, 4.0_f64), (2, ChannelWidth::Mhz20, 2.0), (3, ChannelWidth::Mhz160, 24.0)]
         {
             let wide = config(Standard::Ac, streams, width);
-            let more = 10.0 * factor.log10();
+            let more = 10.0 * libm::log10(factor);
             near(loss(&wide, 5, 14.9 + more, FRAME), loss(&narrow, 5, 14.9, FRAME));
         }
     }

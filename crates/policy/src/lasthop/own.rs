@@ -60,7 +60,7 @@ pub(super) struct Host {
 
 /// How much a mean keeps of the past, that forgets within `age`.
 pub(super) fn kept(elapsed: Span, age: Span) -> f64 {
-    (-elapsed.as_secs_f64() / age.as_secs_f64()).exp()
+    libm::exp(-elapsed.as_secs_f64() / age.as_secs_f64())
 }
 
 /// `new` in a mean of which `keep` is the past.

@@ -17,6 +17,7 @@ mod tradeoff;
 
 pub(crate) use canvas::number;
 pub use canvas::span;
+#[cfg(unix)]
 pub(crate) use text::{FONT, is_in_font};
 
 use crate::CaseRun;

@@ -210,7 +210,7 @@ impl Kind for Transfers {
                 let (mut at, mut arrivals) = (from, Vec::new());
                 loop {
                     let uniform: f64 = stream.random();
-                    at = at.saturating_add(Span::from_secs_f64(-mean.as_secs_f64() * (-uniform).ln_1p()));
+                    at = at.saturating_add(Span::from_secs_f64(-mean.as_secs_f64() * libm::log1p(-uniform)));
                     if at >= until {
                         return Some(arrivals);
                     }
