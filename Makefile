@@ -5,7 +5,7 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages supply-chain docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages supply-chain site test-site docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,12 @@ test-packages: ## install, upgrade, remove and purge these packages in fresh roo
 
 supply-chain: ## licences, sources and known holes of all crates, by cargo-deny (built once, two minutes; the network for the latter)
 	@scripts/supply-chain
+
+site: setup ## the playground and its lessons with the book (out/site/index.html), the simulator compiled for browsers (rustup; as `docs` does, mdBook once)
+	@scripts/site $(OUT)/site
+
+test-site: site build ## the pages of `site` in headless Chromium: results beside the command's, lessons, links, widths from 360 to 1920 pixels, axe-core (chromium, node, npm; some minutes)
+	@scripts/test-site $(OUT)/site $(LASTHOP) $(OUT)/site-pictures
 
 docs: ## the pages of docs/ as a book with a search (out/book/index.html), every link checked (mdBook is built once, three minutes; needs python3)
 	@scripts/book $(OUT)/book

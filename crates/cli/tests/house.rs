@@ -43,6 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("study", &["files", "keys", "measure", "network", "scenario", "units"]),
     ("report", &["files", "laws", "measure", "scenario", "study", "units"]),
+    ("site", &["measure", "report", "scenario", "sim", "study", "units", "version"]),
     ("kernel", &["connection", "laws", "units"]),
     ("status", &["files", "keys", "lastlink", "laws", "peers", "policy", "trial", "units"]),
     (
@@ -127,17 +128,18 @@ const PURE: &[(&str, &[&str])] = &[
     ("connection", &[]),
     ("keys", &["serde", "serde_json", "strsim", "thiserror", "toml"]),
     ("laws", &["bindgen", "cc", "clang-sys", "serde", "thiserror", "zerocopy"]),
-    ("peers", &["hmac", "sha2", "thiserror", "zerocopy"]),
-    ("policy", &["rustc-hash", "schemars", "serde", "toml", "zerocopy"]),
+    ("peers", &["hmac", "libm", "sha2", "thiserror", "zerocopy"]),
+    ("policy", &["libm", "rustc-hash", "schemars", "serde", "toml", "zerocopy"]),
     ("lastlink", &["serde"]),
-    ("trial", &["rand", "rand_chacha", "serde", "statrs", "zerocopy"]),
-    ("network", &["enum_dispatch", "rand", "rand_chacha", "sha2", "strum", "thiserror"]),
+    ("trial", &["libm", "rand", "rand_chacha", "serde", "statrs", "zerocopy"]),
+    ("network", &["enum_dispatch", "libm", "rand", "rand_chacha", "sha2", "strum", "thiserror"]),
     ("tcp", &["strum", "thiserror"]),
     ("quic", &["bytes", "quinn-proto"]),
-    ("measure", &["hdrhistogram", "statrs"]),
+    ("measure", &["hdrhistogram", "libm", "statrs"]),
     ("capture", &[]),
-    ("traffic", &["enum_dispatch", "rand", "rand_chacha", "serde", "toml"]),
+    ("traffic", &["enum_dispatch", "libm", "rand", "rand_chacha", "serde", "toml"]),
     ("sim", &["rand", "rand_chacha", "thiserror"]),
+    ("site", &["serde", "serde_json"]),
 ];
 
 struct Import {

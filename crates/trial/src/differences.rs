@@ -106,7 +106,7 @@ impl Differences {
 
     /// The fewest pairs that can have a p of this level.
     pub fn least_pairs(level: f64) -> u32 {
-        (2.0 / level).log2().ceil() as u32
+        libm::log2(2.0 / level).ceil() as u32
     }
 }
 

@@ -267,7 +267,7 @@ impl Effect {
         let detectable = detectable.map(|least| match self.figure {
             Figure::GoodputMbps => least / self.free,
             Figure::RetransmittedPercent => least,
-            Figure::RttP95Ms | Figure::CompletionMs => least.exp() - 1.0,
+            Figure::RttP95Ms | Figure::CompletionMs => libm::exp(least) - 1.0,
         });
         Self { p_raised, shows, detectable: detectable.filter(|least| least.is_finite()), ..self }
     }
