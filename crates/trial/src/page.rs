@@ -27,8 +27,9 @@ impl Outcome {
             Verdict::TooShort => {
                 let least = self.least_pairs();
                 let minutes = (f64::from(plan.block_s) * 2.0 * f64::from(least) / 60.0).ceil();
+                let pairs = counted(*pairs, "pair");
                 format!(
-                    "too short for a verdict: {pairs} pairs of blocks count, and {least} are needed, {minutes:.0} minutes: {told}"
+                    "too short for a verdict: {pairs} of blocks count, and {least} are needed, {minutes:.0} minutes: {told}"
                 )
             }
         }
@@ -68,9 +69,10 @@ impl fmt::Display for Outcome {
         writeln!(f, "{}\n", self.sentence())?;
         writeln!(
             f,
-            "{} measured themselves, in {pairs} pairs of blocks of {block_s} s, control and free in an order drawn by seed {seed};\n\
+            "{} measured themselves, in {} of blocks of {block_s} s, control and free in an order drawn by seed {seed};\n\
              the first {} s of each block do not count.\n",
             counted(hosts.len(), "host"),
+            counted(*pairs, "pair"),
             plan.left_out().as_secs_f64()
         )?;
         writeln!(
@@ -177,6 +179,8 @@ impl fmt::Display for Short {
             value if value >= 0.0005 => 2,
             _ => 0,
         };
-        write!(f, "{:.decimals$}", self.0)
+        let digits = format!("{:.decimals$}", self.0);
+        let is_zero = digits.chars().all(|digit| matches!(digit, '0' | '.' | '-'));
+        f.write_str(if is_zero { "0" } else { &digits })
     }
 }
