@@ -236,8 +236,8 @@ impl Effect {
         let value = |(blocks, probes): &(Vec<Block>, Vec<f64>)| figure.of(blocks, probes);
         let measured: Vec<[f64; 2]> =
             pairs.iter().filter_map(|[free, control]| Some([value(free)?, value(control)?])).collect();
-        let to = |value: f64| if figure.is_time() { value.ln() } else { value };
-        let back = |value: f64| if figure.is_time() { value.exp() } else { value };
+        let to = |value: f64| if figure.is_time() { libm::log(value) } else { value };
+        let back = |value: f64| if figure.is_time() { libm::exp(value) } else { value };
         let differences: Vec<f64> = measured.iter().map(|[free, control]| to(*control) - to(*free)).collect();
         let differences = Differences::of(&differences)?;
         let free = measured.iter().map(|[free, _]| to(*free)).sum::<f64>() / measured.len() as f64;
