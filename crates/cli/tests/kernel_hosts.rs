@@ -615,10 +615,10 @@ fn of_five_agents_behind_an_access_point_none_shows_a_loss_above_what_it_has_and
     let of_all = sum(|host| host.bytes) / sum(|host| host.free_bytes);
     for host in &hosts {
         let of_host = host.bytes as f64 / host.free_bytes as f64;
-        // The means weigh by age, and limits begin on each host at another time.
+        // The means weigh by age, and limits begin on each host at another time. What shows no loss shows none too many.
         let Gain { gain_ratio, group_gain_ratio, gain_unknown, .. } = &host.shown;
         assert_eq!(gain_ratio.is_none(), gain_unknown.is_some(), "{host:?}");
-        assert!(gain_ratio.is_none_or(|shown| shown > 0.8 * of_host), "{of_host}: {host:?}");
+        assert!(gain_ratio.is_none_or(|shown| shown > 0.8 * of_host.min(1.25)), "{of_host}: {host:?}");
         assert!(
             group_gain_ratio.is_none_or(|shown| (0.9 * of_all..1.1 * of_all).contains(&shown)),
             "{of_all}: {host:?}"
