@@ -42,8 +42,7 @@ const JUDGED_FROM: Span = Span::from_secs(3);
 const KEEPS: f64 = 0.9;
 /// ... or where they get no more than [`GROWS`] times that, behind a queue above so many times its aim: others fill it.
 const FILLED: f64 = 2.0;
-/// A step where they get less than this part for more than a second ends at once: that is no noise. A step is bad, too, that
-/// gives less than this part of what a step gave before: hosts that hear few others at first know too little of what is free.
+/// A step where they get less than this part for more than a second ends at once: that is no noise.
 const LOSES: f64 = 0.7;
 /// After a bad step no queue is made shorter for this long, each time twice as long, up to the second.
 const PATIENCE: Span = Span::from_secs(20);
@@ -103,9 +102,8 @@ pub(super) struct Bounds {
     pub(super) rate: Rate,
     /// What all hosts together got without bounds.
     free: Rate,
-    /// What all got under bounds: in the latest step, the most in a good one, and the most with a short queue.
+    /// What all got under bounds: in the latest step, and the most with a short queue.
     latest: Rate,
-    good: Rate,
     best: Rate,
     /// All hosts are to get no more than this, for then the medium collapses; zero: it has not.
     edge: Rate,
@@ -245,10 +243,8 @@ impl Law {
             by_peers: !group.rates.is_empty(),
             step: Step::new(host.now, aim, ceiling, group),
             rate: rate.clamp(equal * (1.0 / BELIEVED), equal.max(group.most) * BELIEVED),
-            // Peers that began early had heard few others, and believe in too little.
-            free: median(group.frees.clone()).unwrap_or_default().max(free.total),
+            free: median(group.frees.clone()).unwrap_or(free.total),
             latest: Rate::ZERO,
-            good: Rate::ZERO,
             best: Rate::ZERO,
             edge: Rate::ZERO,
         }
@@ -297,21 +293,18 @@ impl Law {
 
     /// What a step has shown, and what to propose for the next.
     fn judge(&mut self, now: Time, group: &Group, bounds: &mut Bounds, step: &Step, lost: bool) {
-        let least_aim = self.least_aim(group, bounds.got());
+        let least = self.least_aim(group, bounds.got());
         let got = Rate::over(step.got, step.judged);
         bounds.latest = got;
         let queue = step.queue / step.judged.as_secs_f64().max(1e-3);
         let gained = got > bounds.free * GROWS && self.parts.has(LawPart::Edge);
         let filled = queue > FILLED * step.aim.as_secs_f64() && !gained;
-        // Below an edge they get less on purpose.
-        let good = if bounds.edge > Rate::ZERO { Rate::ZERO } else { bounds.good };
-        let least = (bounds.free * KEEPS).max(good * LOSES);
         let is_judged = !step.judged.is_zero();
         let (seen, stood) = if is_judged { (got, Span::from_secs_f64(queue)) } else { (group.total, group.queue) };
         self.harm = if filled || lost && stood > step.aim * FILLED {
             Some(Harm::Queue { queue: stood, aim: step.aim })
-        } else if lost || got < least {
-            Some(Harm::Goodput { got: seen, free: bounds.free.max(good) })
+        } else if lost || got < bounds.free * KEEPS {
+            Some(Harm::Goodput { got: seen, free: bounds.free })
         } else {
             None
         };
@@ -324,10 +317,9 @@ impl Law {
                 if self.parts.has(LawPart::Patience) { (patience * 2).min(LONGEST_PATIENCE) } else { patience };
             return;
         }
-        bounds.good = bounds.good.max(got);
         let goes_down = now >= self.waits_until;
-        self.proposal = Some(Proposal::Aim(if goes_down { (step.aim * STEP).max(least_aim) } else { step.aim }));
-        if goes_down && step.aim <= least_aim * 1.01 {
+        self.proposal = Some(Proposal::Aim(if goes_down { (step.aim * STEP).max(least) } else { step.aim }));
+        if goes_down && step.aim <= least * 1.01 {
             self.patience = Span::ZERO;
         }
     }
