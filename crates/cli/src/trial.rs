@@ -76,8 +76,8 @@ enum TrialCommand {
 
 /// An agent that says nothing for so long has ended, or hangs.
 const SILENT: Duration = Duration::from_secs(10);
-/// The fewest pairs of which a verdict on three figures can come (Holm: 2/2^7 times three is below 0.05).
-const FEWEST_PAIRS: u16 = 7;
+/// What is judged without short connections to a server: goodput, round trips, segments sent again.
+const FIGURES: usize = 3;
 /// The most bytes of a line of an agent.
 const LINE_BYTES_MOST: u64 = 2 << 20;
 
@@ -116,10 +116,11 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
         let least = Plan::SHORT_BLOCK_S;
         tell(format_args!("note: blocks of less than {least} s measure how control begins more than what it does"));
     }
-    if plan.pairs < FEWEST_PAIRS {
-        let minutes = f64::from(FEWEST_PAIRS * plan.block_s) / 30.0;
+    let least = lasthop_trial::least_pairs(FIGURES + usize::from(load.is_some()));
+    if plan.pairs < least {
+        let minutes = (f64::from(least) * f64::from(plan.block_s) / 30.0).ceil();
         tell(format_args!(
-            "note: fewer than {FEWEST_PAIRS} pairs of blocks give no verdict: --minutes {minutes:.0} is the least"
+            "note: fewer than {least} pairs of blocks give no verdict: --minutes {minutes:.0} is the least"
         ));
     }
     let mut trial = Trial { plan, stream, told: BTreeMap::new(), last: None, peers: 0 };

@@ -196,23 +196,33 @@ pub fn judge(plan: &Plan, told: &[Told], probes: &[Probe]) -> Outcome {
     let figures = [Figure::GoodputMbps, Figure::RttP95Ms, Figure::RetransmittedPercent, Figure::CompletionMs];
     let measured: Vec<_> = figures.into_iter().filter_map(|figure| Effect::of(figure, &pairs)).collect();
     let raised = holm(&measured.iter().map(|(effect, _)| effect.p).collect::<Vec<_>>());
-    let level = LEVEL / measured.len().max(1) as f64;
+    let level = level_of(measured.len());
     let effects: Vec<Effect> = measured
         .into_iter()
         .zip(raised)
         .map(|((effect, differences), p_raised)| effect.judged(p_raised, differences.detectable(level)))
         .collect();
     let hosts = hosts.into_iter().map(|host| HostOutcome::of(plan, host, &blocks)).collect();
-    Outcome { verdict: verdict(&effects, level), plan: *plan, pairs: pairs.len(), effects, hosts }
+    Outcome { verdict: verdict(&effects), plan: *plan, pairs: pairs.len(), effects, hosts }
 }
 
-fn verdict(effects: &[Effect], level: f64) -> Verdict {
+/// The level of each of so many figures that are judged together.
+fn level_of(figures: usize) -> f64 {
+    LEVEL / figures.max(1) as f64
+}
+
+/// The fewest pairs of blocks that can give a verdict on so many figures (Holm): 7 on three, 8 on four.
+pub fn least_pairs(figures: usize) -> u16 {
+    Differences::least_pairs(level_of(figures)) as u16
+}
+
+fn verdict(effects: &[Effect]) -> Verdict {
     let of = |figure| effects.iter().find(|effect| effect.figure == figure);
     let Some(goodput) = of(Figure::GoodputMbps).filter(|goodput| goodput.free.max(goodput.control) >= LEAST_MBPS)
     else {
         return Verdict::NoTraffic;
     };
-    if goodput.pairs < Differences::least_pairs(level) as usize {
+    if goodput.pairs < usize::from(least_pairs(effects.len())) {
         return Verdict::TooShort;
     }
     let shows = |effect: &Effect, shows| effect.shows == shows;

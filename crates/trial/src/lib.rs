@@ -27,7 +27,7 @@ mod plan;
 
 pub use block::{Block, Meter};
 pub use differences::{Differences, holm};
-pub use judge::{Effect, Figure, HostOutcome, Outcome, Probe, Shows, Told, Verdict, judge};
+pub use judge::{Effect, Figure, HostOutcome, Outcome, Probe, Shows, Told, Verdict, judge, least_pairs};
 pub use message::Message;
 pub use part::{COLLECTS, Ended, LEASE, Part, Standing};
 pub use plan::{Arm, Moment, Plan};

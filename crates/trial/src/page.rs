@@ -1,6 +1,6 @@
 //! An outcome in words: a sentence, and a page.
 
-use crate::judge::{Effect, Figure, HostOutcome, Outcome, Shows, Verdict};
+use crate::judge::{Effect, Figure, HostOutcome, Outcome, Shows, Verdict, least_pairs};
 use crate::plan::Plan;
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl Outcome {
                     .to_owned()
             }
             Verdict::TooShort => {
-                let least = self.least_pairs();
+                let least = least_pairs(self.effects.len());
                 let minutes = (f64::from(plan.block_s) * 2.0 * f64::from(least) / 60.0).ceil();
                 let pairs = counted(*pairs, "pair");
                 format!(
@@ -33,11 +33,6 @@ impl Outcome {
                 )
             }
         }
-    }
-
-    fn least_pairs(&self) -> u32 {
-        let level = crate::judge::LEVEL / self.effects.len().max(1) as f64;
-        crate::differences::Differences::least_pairs(level)
     }
 
     /// What would have been seen; `None`: nothing.
