@@ -121,7 +121,14 @@ fn findings(facts: &Facts, asked: &Asked<'_>, kernel: KernelMode) -> Vec<Finding
         Firewall::Drops(chain) => find(
             "firewall",
             Some(false),
-            format!("nftables' chain {chain} drops what no rule accepts, and none names UDP port 29470"),
+            format!("a rule of nftables' chain {chain} drops or rejects UDP port 29470: beacons"),
+        ),
+        Firewall::Closed(chain) => find(
+            "firewall",
+            None,
+            format!(
+                "nftables' chain {chain} drops what no rule accepts, and none accepts UDP port 29470 by its number"
+            ),
         ),
     }
     let (fine, text) = match asked.has_key {

@@ -58,8 +58,10 @@ pub(super) struct AgentFacts {
 pub(super) enum Firewall {
     Unknown(String),
     Open,
-    /// This chain drops them.
+    /// A rule of this chain drops beacons.
     Drops(String),
+    /// This chain drops by default, and no rule accepts beacons by their port; one may by their address, say.
+    Closed(String),
 }
 
 /// What was seen for some seconds.
@@ -190,23 +192,33 @@ fn firewall() -> Firewall {
     }
 }
 
-/// Looks for a chain at the input that drops by default, in a table of which no rule names the port (libnftables-json(5)).
+/// Looks for a rule that drops what names the port, and for a chain at the input that drops by default, in a table of which no
+/// rule accepts the port (libnftables-json(5)).
 fn in_ruleset(json: &str) -> Firewall {
     let Ok(ruleset) = serde_json::from_str::<Value>(json) else {
         return Firewall::Unknown("what nft says is not understood".to_owned());
     };
     let all = ruleset["nftables"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let names_the_port = |table: &Value| {
-        let rules = all.iter().map(|entry| &entry["rule"]).filter(|rule| rule["table"] == *table);
-        rules.filter(|rule| rule.is_object()).any(|rule| has_number(&rule["expr"], PORT))
+    let of_port = |verdicts: &'static [&'static str]| {
+        all.iter().map(|entry| &entry["rule"]).filter(move |rule| {
+            let parts = rule["expr"].as_array().map(Vec::as_slice).unwrap_or_default();
+            has_number(&rule["expr"], PORT)
+                && parts.iter().any(|part| verdicts.iter().any(|verdict| part.get(verdict).is_some()))
+        })
     };
-    let chains =
-        all.iter().map(|entry| &entry["chain"]).filter(|chain| chain["hook"] == "input" && chain["policy"] == "drop");
-    let closed = chains.into_iter().find(|chain| !names_the_port(&chain["table"]));
-    closed.map_or(Firewall::Open, |chain| {
-        let word = |key: &str| chain[key].as_str().unwrap_or("?").to_owned();
-        Firewall::Drops(format!("{} {} {}", word("family"), word("table"), word("name")))
-    })
+    let named = |of: &Value, chain: &str| {
+        let words = ["family", "table", chain].map(|key| of[key].as_str().unwrap_or("?"));
+        words.join(" ")
+    };
+    if let Some(rule) = of_port(&["drop", "reject"]).next() {
+        return Firewall::Drops(named(rule, "chain"));
+    }
+    let mut closed = all.iter().map(|entry| &entry["chain"]).filter(|chain| {
+        let is_same = |rule: &Value| rule["table"] == chain["table"] && rule["family"] == chain["family"];
+        let drops = chain["hook"] == "input" && chain["policy"] == "drop";
+        drops && !of_port(&["accept", "jump", "goto"]).any(is_same)
+    });
+    closed.next().map_or(Firewall::Open, |chain| Firewall::Closed(named(chain, "name")))
 }
 
 fn has_number(value: &Value, number: u64) -> bool {
@@ -288,7 +300,7 @@ IP address       HW type     Flags       HW address            Mask     Device
     }
 
     #[test]
-    fn a_chain_that_drops_keeps_beacons_away_unless_a_rule_names_their_port() {
+    fn a_chain_that_drops_may_keep_beacons_away_unless_a_rule_accepts_their_port() {
         // As `nft -j list ruleset` (1.0.6) prints `chain input { type filter hook input priority 0; policy drop; }`.
         let chain = r#"{"chain": {"family": "inet", "table": "filter", "name": "input", "handle": 1, "type": "filter",
             "hook": "input", "prio": 0, "policy": "drop"}}"#;
@@ -296,9 +308,19 @@ IP address       HW type     Flags       HW address            Mask     Device
             {"match": {"op": "==", "left": {"payload": {"protocol": "udp", "field": "dport"}}, "right": 29470}}, {"accept": null}]}}"#;
         let ruleset =
             |entries: &str| format!(r#"{{"nftables": [{{"metainfo": {{"json_schema_version": 1}}}}, {entries}]}}"#);
-        assert_eq!(in_ruleset(&ruleset(chain)), Firewall::Drops("inet filter input".to_owned()));
+        assert_eq!(in_ruleset(&ruleset(chain)), Firewall::Closed("inet filter input".to_owned()));
         assert_eq!(in_ruleset(&ruleset(&format!("{chain}, {rule}"))), Firewall::Open);
+        let elsewhere = rule.replace("inet", "ip6");
+        assert_eq!(
+            in_ruleset(&ruleset(&format!("{chain}, {elsewhere}"))),
+            Firewall::Closed("inet filter input".to_owned())
+        );
         let accepts = chain.replace("drop", "accept");
+        let drops = rule.replace("accept", "drop");
+        assert_eq!(
+            in_ruleset(&ruleset(&format!("{accepts}, {drops}"))),
+            Firewall::Drops("inet filter input".to_owned())
+        );
         assert_eq!(in_ruleset(&ruleset(&accepts)), Firewall::Open);
         assert!(matches!(in_ruleset("nonsense"), Firewall::Unknown(_)));
     }
