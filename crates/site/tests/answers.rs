@@ -80,6 +80,17 @@ fn a_mistake_has_the_checkers_words_and_nothing_runs() {
     assert!(mistake(&program, &[]).contains("accepted: any other policy"));
 }
 
+/// A link is a scenario, and may be anybody's.
+#[test]
+fn a_name_in_a_scenario_is_no_part_of_the_page() {
+    let name = "<img src=x onerror=alert(1)>";
+    let toml = format!("name = \"{name}\"\n{TOML}");
+    let told = told(&toml, &[&format!("{name}:"), "shorter: access.queue_packets=20"], true);
+    let pictures: Vec<&str> = told.iter().filter_map(|answer| answer["html"].as_str()).collect();
+    assert!(pictures.len() > 2 && pictures.iter().all(|picture| !picture.contains("<img")));
+    assert!(pictures.iter().any(|picture| picture.contains("&lt;img")));
+}
+
 #[test]
 fn what_each_lesson_runs_is_a_scenario() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("web/lessons");
