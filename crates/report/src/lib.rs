@@ -17,8 +17,7 @@
 //! - [`tables`]: the same figures as text for the terminal.
 //!
 //! *What it leaves out*: figures over time of several runs of a case. They show the first seed, and their captions say so.
-// A browser has no folders, and takes a part of this.
-#![cfg_attr(not(unix), allow(dead_code))]
+#![cfg_attr(not(unix), expect(dead_code, reason = "a browser has no folders, and takes a part of this"))]
 
 #[cfg(unix)]
 pub mod export;
