@@ -1,7 +1,7 @@
 //! What `lasthop view` shows of a run before it ends.
 
 use crate::build;
-use lasthop_measure::{OnSample, begun};
+use lasthop_measure::{OnSample, Sampled, begun};
 use lasthop_report::{Live, LiveRun};
 use lasthop_scenario::{HostsKind, Scenario};
 
@@ -24,10 +24,12 @@ pub(crate) fn on_sample<'a>(run: Option<&'a LiveRun<'_>>, scenario: &Scenario) -
     let hosts = scenario.expanded_hosts();
     let connections: Vec<(usize, bool)> =
         hosts.iter().flat_map(|host| &host.flows).map(|flow| (flow.id as usize, flow.arrival.is_none())).collect();
-    Some(Box::new(move |at, connection, received, seen: Option<&_>| {
-        let (flow, is_shown) = connections[connection];
-        if is_shown {
-            run.on_sample(at, flow, received, seen);
+    Some(Box::new(move |at, sampled: Sampled<'_>| match sampled {
+        Sampled::Connection(connection, received, seen) => {
+            if let (flow, true) = connections[connection] {
+                run.on_sample(at, Sampled::Connection(flow, received, seen));
+            }
         }
+        Sampled::Queue(_) => run.on_sample(at, sampled),
     }))
 }

@@ -6,7 +6,7 @@
 use crate::clock::Schedule;
 use lasthop_connection::TcpState;
 use lasthop_laws::Applied;
-use lasthop_measure::{OnSample, Seen};
+use lasthop_measure::{OnSample, Sampled, Seen};
 use lasthop_units::{Bytes, Span, Time};
 
 /// A reading of one flow's sender.
@@ -85,7 +85,8 @@ impl<'a> Samples<'a> {
 
     pub(crate) fn push(&mut self, sample: FlowSample) {
         if let Some(on_sample) = self.on_sample {
-            on_sample(sample.at, sample.flow, sample.received, sample.seen(None).as_ref());
+            let seen = sample.seen(None);
+            on_sample(sample.at, Sampled::Connection(sample.flow, sample.received, seen.as_ref()));
         }
         self.kept.push(sample);
     }

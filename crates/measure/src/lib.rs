@@ -36,6 +36,6 @@ pub use datagrams::{DatagramMeter, datagrams};
 pub use deliveries::{DeliveryMeter, delivered};
 pub use fairness::{jain_index, starved_flows};
 pub use flow_meter::FlowMeter;
-pub use measurement::{Counted, Finished, Measurement, OnSample, RealTime, Seen, begun, summarise};
+pub use measurement::{Counted, Finished, Measurement, OnSample, RealTime, Sampled, Seen, begun, summarise};
 pub use quantiles::{distribution, mean, quantile};
 pub use round_trips::RoundTrips;

@@ -122,8 +122,17 @@ impl Counted {
     }
 }
 
-/// Called with each sample of a run while it goes on: the arguments of [`Measurement::on_sample`].
-pub type OnSample<'a> = dyn Fn(Time, usize, Bytes, Option<&Seen>) + Sync + 'a;
+/// A sample of a run while it goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Sampled<'a> {
+    /// Of a connection: its number, and what [`Measurement::on_sample`] is told.
+    Connection(usize, Bytes, Option<&'a Seen>),
+    /// Of the access point's queue: packets. Simulated hosts only.
+    Queue(usize),
+}
+
+/// Called with each sample of a run while it goes on.
+pub type OnSample<'a> = dyn Fn(Time, Sampled<'_>) + Sync + 'a;
 
 /// The result of a run that begins: names and settings, and nothing measured. `None`: the network model rejects its
 /// network.

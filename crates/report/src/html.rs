@@ -4,7 +4,7 @@ use crate::CaseRun;
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::style::{self, Look};
-use lasthop_scenario::{CaseResult, Comparison, FlowSeries, HostsKind, RunResult, Scenario, UsedKernel};
+use lasthop_scenario::{CaseResult, Comparison, HostsKind, RunResult, Scenario, Series, UsedKernel};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
@@ -123,8 +123,8 @@ pub(crate) fn comparison(
 }
 
 /// A run that goes on, for `live.html`. `begun`: what is known of its result; `has_end`: whether it takes as long as that says.
-pub(crate) fn going(label: &str, mut begun: RunResult, has_end: bool, series: &FlowSeries) -> Value {
-    let at_s = series.t_s.last().copied().unwrap_or(0.0);
+pub(crate) fn going(label: &str, mut begun: RunResult, has_end: bool, series: &Series) -> Value {
+    let at_s = series.flows.t_s.last().copied().unwrap_or(0.0);
     if !has_end {
         begun.duration_s = at_s.max(1.0);
     }

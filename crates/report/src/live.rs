@@ -7,11 +7,11 @@
 //!
 //! A run has some 1200 samples at most, however long it is: when there are more, the later ones are twice as far apart.
 //!
-//! *What it leaves out*: limits, queues and datagrams, which a result has; a format for other programs.
+//! *What it leaves out*: limits, other queues and datagrams, which a result has; a format for other programs.
 
 use crate::html;
-use lasthop_measure::Seen;
-use lasthop_scenario::{FlowSample, FlowSeries, RunResult};
+use lasthop_measure::Sampled;
+use lasthop_scenario::{ACCESS_POINT, FlowSample, QueueSample, RunResult, Series};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -68,11 +68,12 @@ struct Begun {
 }
 
 /// A sample of all flows: of each that is open its place among the flows, goodput since its sample before (Mb/s),
-/// smoothed RTT (ms), and window (segments).
+/// smoothed RTT (ms), and window (segments); and, with simulated hosts, the packets in the access point's queue.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Sample {
     t_s: f64,
     flows: Vec<(usize, f64, Option<f64>, u32)>,
+    queue: Option<usize>,
 }
 
 /// Writes what a page shows while runs are at work. Nothing that goes wrong here ends a run: a page then shows less.
@@ -162,9 +163,9 @@ struct State {
 }
 
 impl LiveRun<'_> {
-    /// As [`lasthop_measure::Measurement::on_sample`], in the same order.
-    pub fn on_sample(&self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).on_sample(at, flow, received, seen);
+    /// A sample, in the order of time.
+    pub fn on_sample(&self, at: Time, sampled: Sampled<'_>) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).on_sample(at, sampled);
     }
 
     /// The run has ended with this result.
@@ -187,7 +188,7 @@ impl Drop for LiveRun<'_> {
 }
 
 impl State {
-    fn on_sample(&mut self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
+    fn on_sample(&mut self, at: Time, sampled: Sampled<'_>) {
         if self.at.is_some_and(|(last, _)| at < last) {
             self.begin_again();
         }
@@ -203,7 +204,14 @@ impl State {
                 is_due
             }
         };
-        let (true, Some(seen)) = (is_written, seen) else { return };
+        if !is_written {
+            return;
+        }
+        let (flow, received, seen) = match sampled {
+            Sampled::Connection(flow, received, Some(seen)) => (flow, received, seen),
+            Sampled::Connection(.., None) => return,
+            Sampled::Queue(packets) => return self.sample.queue = Some(packets),
+        };
         let (since, before) = std::mem::replace(&mut self.before[flow], (at, received));
         let goodput =
             Rate::over(Bytes::new(received.get().saturating_sub(before.get())), at.saturating_since(since)).as_mbps();
@@ -216,7 +224,7 @@ impl State {
         let _ = self.file.set_len(self.begins).and_then(|()| self.file.seek(SeekFrom::Start(self.begins)));
         (self.at, self.next, self.samples) = (None, Time::ZERO, 0);
         self.before.fill((Time::ZERO, Bytes::ZERO));
-        self.sample.flows.clear();
+        self.sample = Sample::default();
     }
 
     fn write(&mut self) {
@@ -227,6 +235,7 @@ impl State {
         line.push('\n');
         let _ = self.file.write_all(line.as_bytes());
         self.sample.flows.clear();
+        self.sample.queue = None;
         self.samples += 1;
         if self.samples == SAMPLES {
             (self.samples, self.step) = (SAMPLES / 2, self.step * 2);
@@ -273,17 +282,17 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn read_run(path: &Path) -> Option<(Begun, FlowSeries)> {
+fn read_run(path: &Path) -> Option<(Begun, Series)> {
     let text = read(path).ok()?;
     let mut lines = text.split_inclusive('\n');
     let begun: Begun = serde_json::from_str(lines.next()?).ok()?;
-    let mut series = FlowSeries::default();
+    let mut series = Series::default();
     // A last line that is not whole is left out.
     for sample in lines.filter_map(|line| serde_json::from_str::<Sample>(line).ok()) {
         for (flow, goodput_mbps, srtt_ms, cwnd_segments) in sample.flows {
             let Some(flow) = begun.result.flows.get(flow) else { continue };
             let (flow, host) = (flow.id, flow.host);
-            series.push(FlowSample {
+            series.flows.push(FlowSample {
                 t_s: sample.t_s,
                 flow,
                 host,
@@ -293,6 +302,10 @@ fn read_run(path: &Path) -> Option<(Begun, FlowSeries)> {
                 ..FlowSample::default()
             });
         }
+        if let Some(packets) = sample.queue {
+            let place = ACCESS_POINT.to_owned();
+            series.queues.push(QueueSample { t_s: sample.t_s, place, packets: packets as u32 });
+        }
     }
-    (!series.is_empty()).then_some((begun, series))
+    (!series.flows.is_empty()).then_some((begun, series))
 }

@@ -2,7 +2,7 @@
 //! without head, style and what is about folders.
 
 use crate::{CaseRun, figures, html};
-use lasthop_scenario::{Comparison, FlowSeries, RunResult, Series};
+use lasthop_scenario::{Comparison, RunResult, Series};
 use serde_json::json;
 
 /// HTML of the report of one run.
@@ -17,7 +17,7 @@ pub fn part_of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> String {
 
 /// HTML of the figures of a run that goes on. `begun`: its result as far as it is known at its begin
 /// ([`lasthop_measure::begun`]); `series`: the samples until now.
-pub fn part_before_the_end(label: &str, begun: &RunResult, series: &FlowSeries) -> String {
+pub fn part_before_the_end(label: &str, begun: &RunResult, series: &Series) -> String {
     let run = html::going(label, begun.clone(), true, series);
     html::render("live.html", &json!({ "planned": 1, "done": 0, "run": run, "ended": [], "not_listed": 0 }))
 }

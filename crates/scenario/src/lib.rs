@@ -51,7 +51,7 @@ pub use result::{
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOST_BLOCKS, MAX_HOSTS, Scenario, ineffective_keys};
 pub use series::{
-    CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries, Series,
-    TransferSample, TransferSeries, place_name,
+    ACCESS_POINT, CONGESTION_STATES, DatagramSample, DatagramSeries, FlowSample, FlowSeries, QueueSample, QueueSeries,
+    Series, TransferSample, TransferSeries, place_name,
 };
 pub use traffic::{FIRST_CLIENT_PORT, FlowBlock, FlowSpec, SERVER_PORT};

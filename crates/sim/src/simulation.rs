@@ -8,10 +8,10 @@ use crate::wire::Wire;
 use crate::{Options, PolicyOf, SimError, saturates};
 use lasthop_capture::{Capture, Side};
 use lasthop_laws::Choice;
-use lasthop_measure::{Finished, Measurement};
+use lasthop_measure::{Finished, Measurement, Sampled};
 use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
-use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Seen, Topology};
+use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, QueueId, Seen, Topology};
 use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application, Message};
@@ -431,11 +431,15 @@ impl<'a> Simulation<'a> {
             let seen = seen(flow, &counts);
             self.measurement.on_sample(now, number, counts.received, seen.as_ref());
             if let Some(on_sample) = self.options.on_sample {
-                on_sample(now, number, counts.received, seen.as_ref());
+                on_sample(now, Sampled::Connection(number, counts.received, seen.as_ref()));
             }
         }
         for place in self.network.queues() {
-            self.measurement.on_queue(now, place, self.network.queue_packets(place));
+            let packets = self.network.queue_packets(place);
+            self.measurement.on_queue(now, place, packets);
+            if let (QueueId::AccessPoint, Some(on_sample)) = (place, self.options.on_sample) {
+                on_sample(now, Sampled::Queue(packets));
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! What a page asks, and what it is told.
 
-use lasthop_measure::begun;
+use lasthop_measure::{Sampled, begun};
 use lasthop_report::{CaseRun, part_before_the_end, part_of_comparison, part_of_run};
 use lasthop_scenario::{
-    Case, FlowSample, FlowSeries, HostsKind, Override, ResultFile as _, RunResult, Scenario, Series, ineffective_keys,
-    short_warmups,
+    ACCESS_POINT, Case, FlowSample, HostsKind, Override, QueueSample, ResultFile as _, RunResult, Scenario, Series,
+    ineffective_keys, short_warmups,
 };
 use lasthop_sim::Options;
 use lasthop_study::{CaseError, compared, plan_cases};
@@ -160,26 +160,30 @@ fn run(
     let so_far = begun(scenario, build.clone(), HostsKind::Simulated);
     let label = if label.is_empty() { &scenario.name } else { label };
     let seen = Mutex::new(Samples::new(scenario, begin));
-    let on_sample = |at: Time, flow: usize, received: Bytes, state: Option<&lasthop_measure::Seen>| {
+    let on_sample = |at: Time, sampled: Sampled<'_>| {
         let (Some(result), Ok(mut seen)) = (&so_far, seen.lock()) else { return };
-        if let Some(state) = state {
-            let of = &result.flows[flow];
-            seen.push(
-                at,
-                flow,
-                received,
-                FlowSample {
-                    t_s: at.as_secs_f64(),
-                    flow: of.id,
-                    host: of.host,
-                    srtt_ms: state.tcp.srtt.map(Span::as_millis_f64),
-                    cwnd_segments: state.tcp.cwnd_segments,
-                    ..FlowSample::default()
-                },
-            );
+        match sampled {
+            Sampled::Connection(flow, received, Some(state)) => {
+                let of = &result.flows[flow];
+                seen.push(
+                    at,
+                    flow,
+                    received,
+                    FlowSample {
+                        t_s: at.as_secs_f64(),
+                        flow: of.id,
+                        host: of.host,
+                        srtt_ms: state.tcp.srtt.map(Span::as_millis_f64),
+                        cwnd_segments: state.tcp.cwnd_segments,
+                        ..FlowSample::default()
+                    },
+                );
+            }
+            Sampled::Connection(.., None) => {}
+            Sampled::Queue(packets) => seen.push_queue(at, packets),
         }
         let now = worker.now_ms();
-        if now - seen.shown_at > PICTURE_MS && !seen.series.is_empty() {
+        if now - seen.shown_at > PICTURE_MS && !seen.series.flows.is_empty() {
             worker.say(&Answer::Going { case, html: part_before_the_end(label, result, &seen.series) });
             seen.shown_at = worker.now_ms();
         }
@@ -194,11 +198,13 @@ fn run(
 
 /// The samples of a run that goes on, as far apart as a picture can show.
 struct Samples {
-    series: FlowSeries,
+    series: Series,
     shown_at: f64,
     step: Span,
     /// By flow: when the next is taken, and when the last one was, with what had been received by then.
     flows: Vec<(Time, Time, Bytes)>,
+    /// When the next of the queue is taken.
+    next_of_queue: Time,
 }
 
 impl Samples {
@@ -206,10 +212,11 @@ impl Samples {
         let step = Span::from_secs_f64(scenario.duration.as_secs_f64() / SAMPLES).max(scenario.sample);
         let flows = scenario.expanded_hosts().iter().map(|host| host.flows.len()).sum();
         Self {
-            series: FlowSeries::default(),
+            series: Series::default(),
             shown_at: now_ms,
             step,
             flows: vec![(Time::ZERO, Time::ZERO, Bytes::ZERO); flows],
+            next_of_queue: Time::ZERO,
         }
     }
 
@@ -221,7 +228,15 @@ impl Samples {
         let more = Bytes::new(received.get().saturating_sub(before.get()));
         let goodput_mbps = Rate::over(more, at.saturating_since(since)).as_mbps();
         self.flows[flow] = (at + self.step, at, received);
-        self.series.push(FlowSample { goodput_mbps, ..sample });
+        self.series.flows.push(FlowSample { goodput_mbps, ..sample });
+    }
+
+    fn push_queue(&mut self, at: Time, packets: usize) {
+        if at >= self.next_of_queue {
+            self.next_of_queue = at + self.step;
+            let place = ACCESS_POINT.to_owned();
+            self.series.queues.push(QueueSample { t_s: at.as_secs_f64(), place, packets: packets as u32 });
+        }
     }
 }
 

@@ -48,6 +48,14 @@ fn two_cases_are_checked_then_run_one_after_the_other_and_shown_together() {
     assert_eq!(events(&told), ["checked", "going", "ended", "going", "ended", "done"]);
     let pictures: Vec<&str> = told.iter().filter_map(|answer| answer["html"].as_str()).collect();
     assert!(pictures.iter().all(|picture| picture.contains("<svg") && !picture.contains("<html")));
+    let going = told.iter().rfind(|answer| answer["event"] == "going").expect("a picture before the end");
+    for shown in ["goodput-over-time", "rtt", "queue"] {
+        let named = format!("data-name=\"{shown}\"");
+        assert!(
+            going["html"].as_str().is_some_and(|html| html.contains(&named)),
+            "{shown} is drawn while the run goes on"
+        );
+    }
     let last = pictures.last().expect("the report");
     assert!(last.contains("before-and-after") && last.contains("shorter"), "{}", &last[..300]);
 }

@@ -22,7 +22,7 @@ pub(crate) use text::{FONT, is_in_font};
 
 use crate::CaseRun;
 use crate::style::{self, FlowLooks, Look};
-use lasthop_scenario::{Comparison, FlowResult, FlowSample, FlowSeries, RunResult, Series};
+use lasthop_scenario::{ACCESS_POINT, Comparison, FlowResult, FlowSample, FlowSeries, RunResult, Series};
 use lasthop_study::StudyResult;
 use lines::{Legend, Line, TimeFigure, TimePanel};
 use serde::Serialize;
@@ -134,16 +134,21 @@ fn note_of_means(what: &str, seeds: &[u64]) -> String {
 }
 
 /// The figures of a run that goes on, with the samples until now.
-pub(crate) fn before_the_end(run: &RunResult, series: &FlowSeries) -> Vec<Figure> {
+pub(crate) fn before_the_end(run: &RunResult, series: &Series) -> Vec<Figure> {
     let said =
         |figure: Option<Figure>, caption: &str| figure.map(|figure| Figure { caption: caption.to_owned(), ..figure });
     let goodput = said(
-        goodput_over_time_of_run(run, series),
+        goodput_over_time_of_run(run, &series.flows),
         "Of each connection until now, means over 1 s or from one sample to the next.",
     );
-    let windows =
-        said(windows(run, series), "Saw-teeth are losses. The limits of windows are in the report, after the end.");
-    [goodput, rtt_of_run(run, series), windows].into_iter().flatten().collect()
+    let windows = said(
+        windows(run, &series.flows),
+        "Saw-teeth are losses. The limits of windows are in the report, after the end.",
+    );
+    [goodput, rtt_of_run(run, &series.flows), queue(&[(None, run, series)], note_of_run(run)), windows]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The figures that compare the cases. Of a case with several seeds, figures over time show the first.
@@ -463,7 +468,7 @@ fn queue(runs: &[Shown<'_>], note: String) -> Option<Figure> {
     let width = if runs.len() > 1 { 400 } else { 880 };
     let columns = columns(runs.len(), width);
     let of = |(look, run, series): &Shown<'_>| {
-        let lengths = series.queues.of_place("access_point").map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
+        let lengths = series.queues.of_place(ACCESS_POINT).map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
         let parts = thin(lengths, (0.0, run.duration_s), columns);
         let look_of_line = Look::plain("", look.map_or(style::ALONE, |look| look.colour));
         let line = Line { name: "the queue".to_owned(), look: look_of_line, parts };
