@@ -40,7 +40,7 @@ pub use keceli::Keceli;
 pub use lasthop::{Lasthop, LawPart, Parts};
 pub use latch::Start;
 pub use reason::Reason;
-pub use settings::{Cap, PeerLatch, PolicySettings, RttReading, TableIndex};
+pub use settings::{Cap, PeerLatch, PolicySettings, Prefer, RttReading, TableIndex};
 pub use share::Share;
 pub use table::{Row, Table, WindowTable};
 
@@ -84,7 +84,7 @@ policies! {
     Keceli = "keceli", settles in 0 s, "a limit for each flow that the access point's queue can bear ([Keceli, Inan, Ayanoglu](https://arxiv.org/abs/0806.1089))",
         [EVERY, SHARE, &["access_queue_packets", "segments_per_ack"]], |settings| Box::new(Keceli::new(settings));
     Lasthop = "lasthop", settles in 40 s, "one rate for all hosts, up and down, agreed on by beacons and moved by the common queue: ours",
-        [EVERY], |settings| Box::new(Lasthop::new(settings));
+        [EVERY, &["prefer"]], |settings| Box::new(Lasthop::new(settings));
     External = "external", settles in 0 s, "a [program of one's own](external-policy.md) (`command`)",
         [EVERY, PROGRAM], |settings| Box::new(External::new(settings.minimum_segments, external::nobody));
 }

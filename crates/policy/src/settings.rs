@@ -37,6 +37,16 @@ words! {
         Connection = "connection",
     }
 
+    /// What a host gives up where control cannot have both, short queues and what it got without: beside hosts without the agent.
+    #[derive(Default)]
+    pub enum Prefer {
+        /// Goodput: bounds end where all hosts with them get less than 0.9 of what they got free, or others fill the queue.
+        #[default]
+        Harmless = "harmless",
+        /// Short round trips: bounds last while all hosts with them get half of what they got free.
+        Latency = "latency",
+    }
+
     /// Which RTT the formula takes.
     pub enum RttReading {
         /// The connection's smoothed RTT at the tick: what hayakawa eq. 2 prints.
@@ -113,6 +123,9 @@ keys! {
         /// *cooperative* How long control lasts that a peer's report has begun: as long as a peer reports it, or until the
         /// connection ends.
         peer_latch: PeerLatch = choice(PeerLatch::WORDS), "while-reported";
+        /// *lasthop* What a host gives up where others fill the queue: `"harmless"` ends control where it costs a tenth of the
+        /// goodput, `"latency"` keeps round trips short while half of it is left. The same on all hosts.
+        prefer: Prefer = choice(Prefer::WORDS), "harmless";
         /// *keceli* The length of the access point's downlink queue in packets, as the policy believes it to be.
         access_queue_packets: u32 = integer(1, 100_000), 100;
         /// *keceli* Segments that one acknowledgement is for.

@@ -125,6 +125,25 @@ fn beside_hosts_that_do_not_hold_back_little_is_lost() {
     }
 }
 
+/// Four hosts beside one without the agent: harmless, they give up control where it costs them; for latency they keep round trips below
+/// a quarter while they have half of their goodput.
+#[test]
+fn who_prefers_latency_keeps_it_beside_a_host_that_does_not_hold_back() {
+    let text = UPLOADS.to_owned() + OTHERS;
+    let run = |policy: &str, prefer: &str| {
+        let result = run(&text, &["hosts.0.count=4", "path.rtt_ms=4", policy, prefer]);
+        let ours = &result.flows[..4];
+        let rtt = ours.iter().filter_map(|flow| flow.rtt_ms.as_ref()).map(|rtt| rtt.p95).sum::<f64>() / 4.0;
+        (goodput_mbps(ours), rtt)
+    };
+    let (none, harmless) =
+        ["none", "lasthop"].map(|policy| run(&format!("hosts.0.policy={policy}"), "hosts.0.prefer=harmless")).into();
+    let latency = run("hosts.0.policy=lasthop", "hosts.0.prefer=latency");
+    println!("none {none:?}, harmless {harmless:?}, latency {latency:?}");
+    assert!(harmless.0 >= 0.85 * none.0);
+    assert!(latency.1 <= 0.25 * none.1 && latency.0 >= 0.5 * none.0);
+}
+
 /// The queue is not the access point's, and no other host's packets are in it.
 #[test]
 fn behind_a_slow_line_the_whole_line_is_used() {

@@ -13,7 +13,7 @@ use super::group::{BELIEVED, Group, median};
 use super::own::{Host, RECENT, kept, mean};
 use super::parts::{LawPart, Parts};
 use super::told::Proposal;
-use crate::{Harm, TICK};
+use crate::{Harm, Prefer, TICK};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// The least queue aimed at: one part for the access point, one for each host's turn on the air, and one in proportion
@@ -42,10 +42,12 @@ const JUDGED_FROM: Span = Span::from_secs(3);
 const KEEPS: f64 = 0.9;
 /// ... or where they get no more than [`GROWS`] times that, behind a queue above so many times its aim: others fill it.
 const FILLED: f64 = 2.0;
+/// Where round trips are preferred, a step is bad where they get less than this part, and for nothing else.
+const KEEPS_FOR_LATENCY: f64 = 0.5;
 /// A step where they get less than this part for more than a second ends at once: that is no noise.
 const LOSES: f64 = 0.7;
 /// After a bad step no queue is made shorter for this long, each time twice as long, up to the second.
-const PATIENCE: Span = Span::from_secs(20);
+const PATIENCE: Span = Span::from_secs(40);
 const LONGEST_PATIENCE: Span = Span::from_secs(320);
 /// How much of the difference to the aim is made up for in a tick; a difference of more than a half counts as a half.
 const GAIN: f64 = 0.4;
@@ -60,6 +62,7 @@ pub(super) const LEAST_SEGMENTS: u32 = 2;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Law {
     pub(super) parts: Parts,
+    pub(super) prefer: Prefer,
     pub(super) state: State,
     /// What this host proposes; `None`: it follows.
     pub(super) proposal: Option<Proposal>,
@@ -141,8 +144,8 @@ impl Free {
 }
 
 impl Law {
-    pub(super) fn new(parts: Parts) -> Self {
-        Self { parts, ..Self::default() }
+    pub(super) fn new(prefer: Prefer, parts: Parts) -> Self {
+        Self { parts, prefer, ..Self::default() }
     }
 
     /// Payload that each host may send and receive; zero without bounds.
@@ -250,6 +253,14 @@ impl Law {
         }
     }
 
+    /// The part of the free total that a good step leaves.
+    fn keeps(&self) -> f64 {
+        match self.prefer {
+            Prefer::Harmless => KEEPS,
+            Prefer::Latency => KEEPS_FOR_LATENCY,
+        }
+    }
+
     /// `got`: the most that all have got, free or in the latest step.
     fn least_aim(&self, group: &Group, got: Rate) -> Span {
         let of_path = if self.parts.has(LawPart::Path) { AIM_OF_PATH } else { 0.0 };
@@ -276,7 +287,7 @@ impl Law {
             }
         }
         let lasts = now.saturating_since(step.began);
-        let loses = lasts > TICK * 2 + step.round_trip && group.total < bounds.free * LOSES;
+        let loses = lasts > TICK * 2 + step.round_trip && group.total < bounds.free * LOSES.min(self.keeps());
         step.loses = if loses { step.loses + host.elapsed } else { Span::ZERO };
         if lasts > JUDGED_FROM + step.round_trip {
             step.got += group.total * host.elapsed;
@@ -298,12 +309,13 @@ impl Law {
         bounds.latest = got;
         let queue = step.queue / step.judged.as_secs_f64().max(1e-3);
         let gained = got > bounds.free * GROWS && self.parts.has(LawPart::Edge);
-        let filled = queue > FILLED * step.aim.as_secs_f64() && !gained;
+        let heeds_others = self.prefer == Prefer::Harmless;
+        let filled = heeds_others && queue > FILLED * step.aim.as_secs_f64() && !gained;
         let is_judged = !step.judged.is_zero();
         let (seen, stood) = if is_judged { (got, Span::from_secs_f64(queue)) } else { (group.total, group.queue) };
         self.harm = if filled || lost && stood > step.aim * FILLED {
             Some(Harm::Queue { queue: stood, aim: step.aim })
-        } else if lost || got < bounds.free * KEEPS {
+        } else if lost || got < bounds.free * self.keeps() {
             Some(Harm::Goodput { got: seen, free: bounds.free })
         } else {
             None

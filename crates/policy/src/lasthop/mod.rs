@@ -53,7 +53,7 @@ impl Lasthop {
         Self {
             minimum_segments: settings.minimum_segments,
             own: Own::default(),
-            law: Law::default(),
+            law: Law::new(settings.prefer, Parts::ALL),
             before: BTreeMap::new(),
             give_back_until: Time::ZERO,
             told: Told::default(),
@@ -63,7 +63,7 @@ impl Lasthop {
 
     /// The same with these parts of the law, before its first tick.
     pub(super) fn with(self, parts: Parts) -> Self {
-        Self { own: Own::new(parts), law: Law::new(parts), ..self }
+        Self { own: Own::new(parts), law: Law::new(self.law.prefer, parts), ..self }
     }
 
     /// A connection without bounds. Its window is raised to what it was before, until a tick has seen it there: what

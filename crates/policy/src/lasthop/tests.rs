@@ -263,10 +263,15 @@ fn one_host_that_proposes_an_aim_begins_nothing_for_silent_ones() {
         let queue = Some(Span::from_millis(20));
         let proposal = Some(Proposal::Aim(Span::from_millis(20)));
         fluid.stranger = Some(Told { queue, proposal, bulk: true, ..Told::default() });
-        fluid.run(60);
-        fluid.hosts.iter().filter(|(.., bound)| bound.is_some()).count()
+        // Before the first words of the others no host is silent. The bounds that begin then are bad; the wait ends after 40 s.
+        fluid.run(20);
+        let mut bounded = |_| {
+            fluid.tick();
+            fluid.hosts.iter().filter(|(.., bound)| bound.is_some()).count()
+        };
+        (0..80).map(&mut bounded).max()
     };
-    assert_eq!((begun(Parts::ALL), begun(Parts::without(LawPart::Majority))), (0, 2));
+    assert_eq!((begun(Parts::ALL), begun(Parts::without(LawPart::Majority))), (Some(0), Some(2)));
 }
 
 #[test]
