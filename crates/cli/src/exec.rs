@@ -28,7 +28,7 @@ use std::cell::Cell;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::RawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -131,6 +131,12 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         .enumerate()
         .map(|(number, (typed, command))| Ok((host(option(number), typed, &names)?, command)));
     let programs = programs.collect::<Result<Vec<_>>>()?;
+    // The flows take their warm-up first: a mistake is to cost less.
+    for (host, words) in &programs {
+        if let Some(program) = words.first().filter(|program| !is_there(program)) {
+            bail!("cannot run {} on {}: there is no such program", program.display(), names[usize::from(*host)]);
+        }
+    }
     if programs.len() > 1 && arguments.netns.is_some() {
         bail!("--netns: names the namespace of one host; accepted: one command");
     }
@@ -194,6 +200,14 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     }
     let code = outcome.ended.codes.iter().copied().find(|code| *code != 0).unwrap_or(0);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// Whether a program of that name, or at that path, may be run.
+fn is_there(program: &OsStr) -> bool {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Path::new(program).exists();
+    }
+    env::var_os("PATH").is_none_or(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
 }
 
 /// Keeps the result and shows it; `captured` is how the capture ended.

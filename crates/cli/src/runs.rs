@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use lasthop_capture::Capture;
 use lasthop_files::Whole;
+use lasthop_lab::Records;
 use lasthop_network::{AccessConfig, Topology};
 use lasthop_report::{FigureFormat, Live, LiveRun};
 use lasthop_scenario::{
@@ -297,15 +298,25 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let records = arguments.records.as_deref();
     let pcap = of_guest.as_ref().map(|whole| (whole.file(), arguments.capture.snaplen));
     let lost = Cell::new(None);
+    let of_agents = records.map(Records::in_folder);
+    let records = records.zip(of_agents.as_ref());
     let kept = Kept { live: live_run.as_ref(), capture: of_run, pcap, records, lost: Some(&lost) };
     let outcome = one_run(common, emulated.as_ref(), &scenario, &stop, &progress, &kept)?;
     let captured = match (of_guest, &outcome) {
         (Some(file), Some(_)) => file.put_in_place().map(|()| true).context("cannot write the capture"),
         _ => arguments.capture.finish(capture, outcome.is_some()),
     };
-    let nothing = || match path.filter(|_| captured.as_ref().is_ok_and(|is_kept| *is_kept)) {
-        Some(path) => Interrupted(format!("only {} was kept, which ends there", path.display())),
-        None => Interrupted("nothing was kept, and nothing is left behind".to_owned()),
+    let of_agents = of_agents.map(|records| records.kept()).unwrap_or_default();
+    let nothing = || {
+        let capture = path.filter(|_| captured.as_ref().is_ok_and(|is_kept| *is_kept));
+        let capture = capture.map(|path| path.display().to_string());
+        let records = arguments.records.as_ref().filter(|_| of_agents.kept > 0);
+        let records = records.map(|folder| format!("{} ({} of the agents' records)", folder.display(), of_agents.kept));
+        let all: Vec<String> = capture.into_iter().chain(records).collect();
+        Interrupted(match all.is_empty() {
+            true => "nothing was kept, and nothing is left behind".to_owned(),
+            false => format!("only this was kept, as far as the run went: {}", all.join(", ")),
+        })
     };
     let (result, series) = outcome.ok_or_else(nothing)?;
     // Kept before printing: a closed pipe or a full disk behind standard output then costs no result.
@@ -314,6 +325,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     kept?;
     tell_why_not_valid([&result]);
     captured?;
+    if !of_agents.lost.is_empty() {
+        bail!("the result is whole, but records of agents are lost: {}", of_agents.lost.join("; "));
+    }
     lost.take().map_or(Ok(exit_code(result.valid)), Err)
 }
 
@@ -509,7 +523,8 @@ struct Kept<'a> {
     capture: Option<&'a Mutex<Capture>>,
     /// The capture that an emulated machine writes, and the most bytes of a packet.
     pcap: Option<(&'a File, u32)>,
-    records: Option<&'a Path>,
+    /// The folder of the agents' records.
+    records: Option<(&'a Path, &'a Records)>,
     /// As of [`AlsoKept`].
     lost: Option<&'a Cell<Option<anyhow::Error>>>,
 }
@@ -526,6 +541,7 @@ fn one_run(
     let at = |at| progress.at(at);
     let Kept { capture, pcap, records, lost, .. } = *kept;
     if let Some(emulated) = emulated {
+        let records = records.map(|(folder, _)| folder);
         let outcome = emulated.run(scenario, stop, &at, AlsoKept { pcap, records, lost });
         progress.finish();
         return outcome;
@@ -546,6 +562,7 @@ fn one_run(
         }
         Habitat::Kernel => {
             let traffic = common.traffic.source();
+            let records = records.map(|(_, records)| records);
             let options =
                 || lasthop_lab::Options { traffic, build: build(), stop, progress: &at, on_sample, capture, records };
             let once = || lasthop_lab::run(scenario, &options());

@@ -127,7 +127,8 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
             "true",
             &["--host labtop-2", "did you mean laptop-2", "laptop-1, laptop-2, camera"][..],
         ),
-        (&[], "/nonexistent", &["/nonexistent", "No such file"]),
+        (&[], "/nonexistent", &["cannot run /nonexistent on laptop-1: there is no such program"]),
+        (&["--host", "camera"], "nosuch-program", &["cannot run nosuch-program on camera: there is no such program"]),
         (&["--server", "exit 3"], "true", &["exit 3", "ended before it listened"]),
         (&["--netns", "a/b"], "true", &["--netns", "a/b"]),
     ] {

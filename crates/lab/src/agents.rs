@@ -23,14 +23,13 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracing::warn;
 
 /// The time limit for an agent to load its programs on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -60,8 +59,38 @@ pub(crate) struct AgentReport {
     pub(crate) failed: Option<String>,
 }
 
+/// A folder for what the agents of a run record, a file HOST.jsonl each.
+#[derive(Clone, Debug)]
+pub struct Records {
+    folder: PathBuf,
+    outcome: Arc<Mutex<RecordsKept>>,
+}
+
+/// What has become of records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordsKept {
+    /// How many files were written to their end.
+    pub kept: usize,
+    /// Of each other one: its path, and why.
+    pub lost: Vec<String>,
+}
+
+impl Records {
+    /// In this folder, which must exist.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), outcome: Arc::default() }
+    }
+
+    /// Of all runs that were given these.
+    pub fn kept(&self) -> RecordsKept {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// A file that keeps what an agent records.
 struct Record {
+    path: PathBuf,
+    outcome: Arc<Mutex<RecordsKept>>,
     lines: BufWriter<File>,
     file: Whole,
     /// Whether the run came to its end: one that was interrupted replaces no earlier record.
@@ -69,13 +98,14 @@ struct Record {
 }
 
 impl Record {
-    fn create(folder: &Path, host: &str, is_whole: &Arc<AtomicBool>) -> Result<Self> {
-        let path = folder.join(format!("{host}.jsonl"));
+    fn create(records: &Records, host: &str, is_whole: &Arc<AtomicBool>) -> Result<Self> {
+        let path = records.folder.join(format!("{host}.jsonl"));
         let cannot = format!("cannot write the record {}", path.display());
         let begun = Whole::begin(&path, Some(&RECORD));
-        let is_whole = Arc::clone(is_whole);
-        let record =
-            begun.and_then(|file| Ok(Self { lines: BufWriter::new(file.file().try_clone()?), file, is_whole }));
+        let (is_whole, outcome) = (Arc::clone(is_whole), Arc::clone(&records.outcome));
+        let record = begun.and_then(|file| {
+            Ok(Self { path, outcome, lines: BufWriter::new(file.file().try_clone()?), file, is_whole })
+        });
         record.doing(cannot)
     }
 
@@ -83,11 +113,17 @@ impl Record {
         writeln!(self.lines, "{line}")
     }
 
-    /// The agent has ended.
-    fn finish(mut self) -> std::io::Result<()> {
-        self.lines.flush()?;
+    /// The agent has ended. `written`: whether all of its lines were.
+    fn finish(mut self, written: std::io::Result<()>) {
         let keeps = self.is_whole.load(Ordering::Relaxed) || !self.file.replaces();
-        if keeps { self.file.put_in_place() } else { Ok(()) }
+        let put = written
+            .and_then(|()| self.lines.flush())
+            .and_then(|()| if keeps { self.file.put_in_place() } else { Ok(()) });
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        match put {
+            Ok(()) => outcome.kept += usize::from(keeps),
+            Err(error) => outcome.lost.push(format!("{}: {error}", self.path.display())),
+        }
     }
 }
 
@@ -119,7 +155,7 @@ impl Agents {
         scenario: &Scenario,
         hosts: &[HostSpec],
         namespaces: &[Namespace],
-        records: Option<&Path>,
+        records: Option<&Records>,
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
         let names = scenario.host_names();
@@ -128,7 +164,7 @@ impl Agents {
         let mut ready = 0;
         let is_whole = Arc::default();
         for (host, namespace) in with_agent {
-            let record = |folder| Record::create(folder, &names[usize::from(host.index)], &is_whole);
+            let record = |records| Record::create(records, &names[usize::from(host.index)], &is_whole);
             let record = records.map(record).transpose()?;
             agents.push(Running::spawn(scenario, host, namespace, record)?);
             while agents.len() - ready >= AT_ONCE {
@@ -175,18 +211,16 @@ impl Running {
         let stdout = process.0.stdout.take().expect("the agent's standard output is a pipe");
         let (send, lines) = channel();
         thread::spawn(move || {
+            let mut written = Ok(());
             for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
-                if let Some(Err(error)) = record.as_mut().map(|record| record.write(&line)) {
-                    warn!("the agent's record ends here: {error}");
-                    record = None;
-                }
+                written = written.and_then(|()| record.as_mut().map_or(Ok(()), |record| record.write(&line)));
                 if send.send(line).is_err() {
                     break;
                 }
             }
             // Written before the channel closes, at which the run is over.
-            if let Some(Err(error)) = record.map(Record::finish) {
-                warn!("the agent's record is not kept: {error}");
+            if let Some(record) = record {
+                record.finish(written);
             }
             drop(send);
         });

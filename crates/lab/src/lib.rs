@@ -47,6 +47,7 @@ mod tun;
 mod valve;
 
 use agents::Agents;
+pub use agents::{Records, RecordsKept};
 use clock::{Clock, Schedule, WITHOUT_END};
 pub use error::Error;
 use error::{Doing, Result};
@@ -72,7 +73,6 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RealTime, ring_packets};
 use samples::{Kept, Samples};
 use small_queues::Station;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -129,8 +129,8 @@ pub struct Options<'a> {
     pub on_sample: Option<&'a OnSample<'a>>,
     /// Shows all packets, if given; the medium's thread writes it.
     pub capture: Option<&'a Mutex<Capture>>,
-    /// A folder for the agents' records, if they are to be kept: HOST.jsonl each.
-    pub records: Option<&'a Path>,
+    /// Where the agents' records go, if they are to be kept.
+    pub records: Option<&'a Records>,
 }
 
 /// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
