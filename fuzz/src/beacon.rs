@@ -106,7 +106,7 @@ impl Host {
         // Nobody has its identity.
         let sender = said.map(|said| said.sender).or(noted);
         let own = Own { sender: PeerId(!sender.map_or(0, |sender| sender.0)), addresses: &[] };
-        match self.ear.on_datagram(own, Arrived { now, wall_ns, from: from.into(), datagram }) {
+        match self.ear.on_datagram(own, Arrived { now, wall_ns, from: from.into(), datagram, relayed: false }) {
             Ok(Some(note)) => {
                 assert!(self.ear.receiver.groups().contains(&note.group));
                 assert_eq!(note.encode(self.ear.receiver.key()), datagram, "what is heard is what was said");

@@ -7,12 +7,12 @@ use lasthop_keys::{
     key, keys, line, number, texts,
 };
 use lasthop_laws::bound::LEASE;
-use lasthop_peers::beacon;
+use lasthop_peers::{beacon, relay};
 use lasthop_policy::{PolicyName, PolicySettings, TICK};
 use lasthop_status::Mode;
 use lasthop_units::Span;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -80,11 +80,14 @@ keys! {
         group: Option<String> = line(64), Absent;
         /// A file with a secret that all hosts of a group share; without it beacons are not authenticated.
         group_key_file: Option<PathBuf> = path(), Absent;
+        /// The address of a [relay](agent-peers.md#a-relay) (`lasthop relay`), with its port if that is not 29471, for access points that
+        /// keep their clients from hearing each other. Needs a group key.
+        relay: Option<SocketAddr> = relay(), Absent;
         /// Send and hear over IPv4 broadcast.
         ipv4: bool = flag(), true;
         /// Send and hear over IPv6 link-local multicast.
         ipv6: bool = flag(), true;
-        check peers_live_for_two_intervals;
+        check beacons;
     }
 
     /// What servers are told of this host's own link.
@@ -147,6 +150,21 @@ fn address() -> Takes<SocketAddr> {
             format!("\"{text}\" cannot be that"),
             "an IP address and a port, such as \"127.0.0.1:29470\" or \"[::1]:29470\"",
         )),
+    })
+}
+
+fn relay() -> Takes<SocketAddr> {
+    line(64).and_then(|text| {
+        let address = text.parse::<SocketAddr>().or_else(|_| text.parse::<IpAddr>().map(|ip| (ip, relay::PORT).into()));
+        match address {
+            Ok(address) if address.port() > 0 && !address.ip().is_unspecified() && !address.ip().is_multicast() => {
+                Ok(address)
+            }
+            _ => Err(Problem::new(
+                format!("\"{text}\" cannot be that"),
+                "an IP address, or one with a port, such as \"192.0.2.7\" or \"[2001:db8::7]:29471\"",
+            )),
+        }
     })
 }
 
@@ -226,7 +244,11 @@ fn together(config: &Config, part: &Part<'_>) -> Result<(), DocumentError> {
     at_least(&last_link, key!(LastLinkConfig, validity_s), config.last_link.validity_s.into(), least_s, 32_768)
 }
 
-fn peers_live_for_two_intervals(beacon: &BeaconConfig, part: &Part<'_>) -> Result<(), DocumentError> {
+fn beacons(beacon: &BeaconConfig, part: &Part<'_>) -> Result<(), DocumentError> {
+    if beacon.relay.is_some() && beacon.group_key_file.is_none() {
+        let problem = "needs a group key, for a relay passes on what it can check alone";
+        return Err(part.error(key!(BeaconConfig, relay), problem, "group_key_file beside it (`lasthop key`)"));
+    }
     at_least(part, key!(BeaconConfig, age_out_ms), beacon.age_out_ms, 2 * beacon.interval_ms, 60_000)
 }
 
@@ -504,6 +526,7 @@ mod tests {
             beacon: BeaconConfig {
                 group: Some("office".to_owned()),
                 group_key_file: all.beacon.group_key_file.clone(),
+                relay: all.beacon.relay,
                 ..BeaconConfig::default()
             },
             last_link: LastLinkConfig {

@@ -94,7 +94,7 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
         let mut now = clock::monotonic();
         let suspended = suspension.since_last(clock::suspended());
         if suspended.is_some() || now.saturating_since(seen) > STALLED {
-            agent.hearing.discard_waiting();
+            agent.hearing.discard_waiting(now);
         }
         if let Some(suspended) = suspended {
             agent.on_resumed(now, suspended);

@@ -1,10 +1,10 @@
 //! Agents that hear each other, and hear nothing else, over a cable between two network namespaces. Needs root.
 #![allow(missing_docs)]
 
-use crate::common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
-use lasthop_agent::{Config, ExitSummary, GROUP, Mode};
+use crate::common::{Host, Running, config, fake, join, join_by, root, sample, two_hosts, wait_for, write_key};
+use lasthop_agent::{Config, ExitSummary, GROUP, Mode, RELAY_PORT, read_group_key, serve_relay};
 use lasthop_status::record::Event;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -384,4 +384,55 @@ fn who_is_to_control_from_now_on_is_heard_from_now_on() {
     observes.reload(Ok(with(true, true)));
     speaks.wait_for_tick("the one that controls now", |tick| tick.terminals == 2);
     observes.wait_for_tick("a beacon of its own", |tick| tick.beacons.sent > 0);
+}
+
+/// Three hosts on three cables, so that none hears another, and a relay at the other ends. The third has another key.
+#[test]
+fn hosts_that_cannot_hear_each_other_do_so_by_a_relay() {
+    if !root() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let keyed = |host: u8, secret: &str| {
+        let mut config = config("last", "formula");
+        let file = folder.path().join(format!("key-{host}"));
+        write_key(&file, secret);
+        config.beacon.group = Some("guests".to_owned());
+        config.beacon.group_key_file = Some(file);
+        config.beacon.relay = Some(SocketAddr::from(([10, 77, host, 254], RELAY_PORT)));
+        config
+    };
+    let relay = Host::new();
+    let hosts = [1, 2, 3].map(|host: u8| {
+        let one = Host::new();
+        join_by(&relay, &format!("to-{host}"), &format!("10.77.{host}.254/24"), &one, &format!("10.77.{host}.1/24"));
+        one
+    });
+    let configs = [
+        keyed(1, "the secret of our group\n"),
+        keyed(2, "the secret of our group\n"),
+        keyed(3, "another secret of a group\n"),
+    ];
+    let key = read_group_key(configs[0].beacon.group_key_file.as_deref().expect("it has one")).expect("a key");
+    let stop = Arc::new(AtomicBool::new(false));
+    let serving = {
+        let stop = Arc::clone(&stop);
+        let socket = relay.run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, RELAY_PORT)).expect("a free port"));
+        std::thread::spawn(move || serve_relay(&socket, key, &stop, |_| {}).expect("it receives"))
+    };
+    let [a, b, stranger] = {
+        let mut configs = configs.into_iter();
+        hosts.each_ref().map(|host| Running::start_on(host, configs.next().expect("one each"), busy()))
+    };
+    a.wait_for_tick("a to hear b", |tick| tick.terminals == 2);
+    b.wait_for_tick("b to hear a", |tick| tick.terminals == 2);
+    let alone = stranger.wait_for_tick("some time", |tick| tick.beacons.sent > 10);
+    assert_eq!((alone.terminals, alone.beacons.heard), (1, 0));
+    for agent in [a, b] {
+        assert_honest(&agent.stop().0.expect("a clean stop"));
+    }
+    stranger.stop().0.expect("a clean stop");
+    stop.store(true, Ordering::Relaxed);
+    let relayed = serving.join().expect("no panic");
+    assert!(relayed.sent > 0 && relayed.refused.len() == 1, "{relayed:?}");
 }

@@ -17,6 +17,7 @@ mod laws;
 mod live;
 mod out_folder;
 mod progress;
+mod relay;
 mod runs;
 mod schema;
 mod simulate;
@@ -103,6 +104,8 @@ enum Command {
     View(view::ViewArguments),
     /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
+    /// Pass beacons on by unicast, where an access point keeps its clients from hearing each other
+    Relay(relay::RelayArguments),
     /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
     Laws(laws::LawsArguments),
     /// Check what this kernel can do for lasthop, and what is missing
@@ -153,6 +156,7 @@ fn main() -> ExitCode {
         Command::Trace(arguments) => trace::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
+        Command::Relay(arguments) => relay::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),

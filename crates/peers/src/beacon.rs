@@ -235,6 +235,15 @@ impl Beacon {
     }
 }
 
+/// Whose a datagram is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    pub(crate) sender: PeerId,
+    pub(crate) group: GroupId,
+    /// Of a beacon: time until the next.
+    pub(crate) interval: Option<Span>,
+}
+
 impl Receiver {
     /// With a group key, the greatest distance of a beacon's timestamp from the receiver's wall clock, in both
     /// directions.
@@ -267,12 +276,17 @@ impl Receiver {
     /// # Errors
     /// Why it is not heard. No input makes this panic.
     pub fn on_datagram(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Beacon, Reject> {
+        let beacon = self.beacon(wall_now_ns, datagram)?;
+        // After the check of its age, so that a beacon heard in another group cannot be replayed in this one.
+        if self.groups.contains(&beacon.group) { Ok(beacon) } else { Err(Reject::Group) }
+    }
+
+    fn beacon(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Beacon, Reject> {
         let beacon = Beacon::decode(datagram, self.key.as_ref())?;
         if self.key.is_some() {
             self.check_age(wall_now_ns, beacon.sender, beacon.timestamp_ns)?;
         }
-        // After the check of its age, so that a beacon heard in another group cannot be replayed in this one.
-        if self.groups.contains(&beacon.group) { Ok(beacon) } else { Err(Reject::Group) }
+        Ok(beacon)
     }
 
     /// Takes a datagram that is a [`Note`], likewise.
@@ -280,11 +294,26 @@ impl Receiver {
     /// # Errors
     /// Why it is not heard. No input makes this panic.
     pub fn on_note(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Note, Reject> {
+        let note = self.note(wall_now_ns, datagram)?;
+        if self.groups.contains(&note.group) { Ok(note) } else { Err(Reject::Group) }
+    }
+
+    fn note(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Note, Reject> {
         let note = Note::decode(datagram, self.key.as_ref())?;
         if self.key.is_some() {
             self.check_age(wall_now_ns, note.sender, note.timestamp_ns)?;
         }
-        if self.groups.contains(&note.group) { Ok(note) } else { Err(Reject::Group) }
+        Ok(note)
+    }
+
+    /// Takes a beacon or a note from behind any access point, for a [relay](crate::relay).
+    pub(crate) fn on_any(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Said, Reject> {
+        if Note::is_one(datagram) {
+            let Note { sender, group, .. } = self.note(wall_now_ns, datagram)?;
+            return Ok(Said { sender, group, interval: None });
+        }
+        let Beacon { sender, group, interval, .. } = self.beacon(wall_now_ns, datagram)?;
+        Ok(Said { sender, group, interval: Some(interval) })
     }
 
     fn check_age(&mut self, wall_now_ns: u64, sender: PeerId, timestamp_ns: u64) -> Result<(), Reject> {

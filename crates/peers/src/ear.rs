@@ -1,7 +1,8 @@
 //! What becomes of a datagram that may be a beacon, in this order:
 //!
 //! 1. where more arrive than are looked at, it is not looked at;
-//! 2. from an address of this host it is this host's own, which a broadcast brings back, or another process's here;
+//! 2. from an address of this host it is this host's own, which a broadcast brings back, or another process's here; not so what a
+//!    [relay](crate::relay) has sent;
 //! 3. it is decoded: of this access point, with the right key, neither old nor a recording;
 //! 4. with this host's identity it is its own, from an address not known yet;
 //! 5. the table takes its report, within the limits of a peer; a [`Note`] is handed on.
@@ -33,6 +34,8 @@ pub struct Arrived<'a> {
     pub from: IpAddr,
     /// Its bytes.
     pub datagram: &'a [u8],
+    /// Whether a [relay](crate::relay) has passed it on, perhaps later than it came by itself.
+    pub relayed: bool,
 }
 
 /// Who hears.
@@ -56,20 +59,27 @@ impl Ear {
     /// Why it is not heard, counted. After [`Reject::TotalRate`] the next ones will not be looked at either.
     pub fn on_datagram(&mut self, own: Own<'_>, arrived: Arrived<'_>) -> Result<Option<Note>, Reject> {
         let Self { receiver, table } = self;
-        let Arrived { now, wall_ns, from, datagram } = arrived;
+        let Arrived { now, wall_ns, from, datagram, relayed } = arrived;
+        let is_late = |cause: Reject| relayed && cause == Reject::Replay;
         table.on_datagram(now)?;
-        if own.addresses.contains(&from) {
+        if !relayed && own.addresses.contains(&from) {
             return Ok(None);
         }
         if Note::is_one(datagram) {
-            let note = receiver.on_note(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
+            let note = match receiver.on_note(wall_ns, datagram) {
+                Err(cause) if is_late(cause) => return Ok(None),
+                heard => heard.map_err(|cause| table.reject(cause))?,
+            };
             if note.sender == own.sender {
                 return Ok(None);
             }
             table.on_note();
             return Ok(Some(note));
         }
-        let beacon = receiver.on_datagram(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
+        let beacon = match receiver.on_datagram(wall_ns, datagram) {
+            Err(cause) if is_late(cause) => return Ok(None),
+            heard => heard.map_err(|cause| table.reject(cause))?,
+        };
         if beacon.sender == own.sender {
             return Ok(None);
         }

@@ -7,6 +7,7 @@
 //! - [`cadence`]: how often they are sent.
 //! - [`Note`]: what they tell each other beside that.
 //! - [`group`]: which hosts are behind the same access point.
+//! - [`relay`]: beacons by unicast, where hosts do not hear each other.
 //!
 //! ```text
 //!  beacons ──> Ear: beacon::Receiver ──> PeerTable ──> Neighbourhood ──> (a policy)
@@ -19,6 +20,7 @@ pub mod cadence;
 mod ear;
 pub mod group;
 pub mod note;
+pub mod relay;
 mod table;
 
 pub use ear::{Arrived, Ear, Own};

@@ -75,7 +75,7 @@ impl Host {
     fn hear(&mut self, now: Time, from: IpAddr, datagram: &[u8]) {
         // Its own come as well.
         let own = Own { sender: PeerId(u64::MAX), addresses: &[] };
-        let _counted = self.ear.on_datagram(own, Arrived { now, wall_ns: 1, from, datagram });
+        let _counted = self.ear.on_datagram(own, Arrived { now, wall_ns: 1, from, datagram, relayed: false });
     }
 
     fn on_tick(&mut self, now: Time, rtt: Span) {

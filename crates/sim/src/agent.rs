@@ -145,7 +145,7 @@ impl Agent {
     /// Hears a beacon. The table counts rejected ones.
     pub(crate) fn on_beacon(&mut self, now: Time, from: NodeId, datagram: &[u8]) {
         let own = Own { sender: self.sender, addresses: &[] };
-        let arrived = Arrived { now, wall_ns: now.as_nanos() + 1, from: address(from), datagram };
+        let arrived = Arrived { now, wall_ns: now.as_nanos() + 1, from: address(from), datagram, relayed: false };
         let _counted = self.ear.on_datagram(own, arrived);
     }
 

@@ -71,11 +71,7 @@ struct Listening {
 impl Hearing {
     /// Reads the group key, if configured. Opens no socket yet.
     pub(crate) fn new(config: &BeaconConfig) -> Result<Self> {
-        let key = config
-            .group_key_file
-            .as_deref()
-            .map(|file| read_key(file, env::var_os("CREDENTIALS_DIRECTORY").as_deref().map(Path::new)))
-            .transpose()?;
+        let key = config.group_key_file.as_deref().map(read_group_key).transpose()?;
         let limits = Limits { age_out: Span::from_millis(config.age_out_ms), ..Limits::default() };
         let base_interval = Span::from_millis(config.interval_ms);
         Ok(Self {
@@ -136,9 +132,9 @@ impl Hearing {
     }
 
     /// Discards the datagrams of a pause, which would pass for current.
-    pub(crate) fn discard_waiting(&mut self) {
+    pub(crate) fn discard_waiting(&mut self, now: Time) {
         let Self { sockets, listening, .. } = self;
-        sockets.receive(WAITING_AT_MOST, |_, _| {
+        sockets.receive(now, WAITING_AT_MOST, |_, _, _| {
             listening.ear.table.reject(Reject::Waited);
             true
         });
@@ -202,8 +198,8 @@ impl Hearing {
         let Self { sockets, listening, sender, .. } = self;
         if !listening.is_deaf(now) {
             let wall_ns = clock::wall_ns();
-            sockets.receive(DATAGRAMS_AT_ONCE, |from, datagram| {
-                listening.on_datagram(*sender, Arrived { now, wall_ns, from: from.ip(), datagram })
+            sockets.receive(now, DATAGRAMS_AT_ONCE, |from, datagram, relayed| {
+                listening.on_datagram(*sender, Arrived { now, wall_ns, from: from.ip(), datagram, relayed })
             });
         }
     }
@@ -296,6 +292,14 @@ fn next_timestamp(wall_ns: u64, sender: &mut PeerId, last_timestamp_ns: &mut u64
     *last_timestamp_ns
 }
 
+/// The group key in this file, which nobody but its owner may read or change, or in the service's credential of the same name.
+///
+/// # Errors
+/// If it cannot be read, others may read it, or it is no key.
+pub fn read_group_key(file: &Path) -> Result<GroupKey> {
+    read_key(file, env::var_os("CREDENTIALS_DIRECTORY").as_deref().map(Path::new))
+}
+
 /// The group key of a file that nobody else can read or change, or of systemd's credential of the same name
 /// (`LoadCredential=` in systemd.exec(5)), which goes before it.
 fn read_key(file: &Path, credentials: Option<&Path>) -> Result<GroupKey> {
@@ -375,7 +379,7 @@ mod tests {
     const OWN: Own<'_> = Own { sender: PeerId(1), addresses: &[] };
 
     fn arrived(now: Time, from: [u8; 4], datagram: &[u8]) -> Arrived<'_> {
-        Arrived { now, wall_ns: 1, from: from.into(), datagram }
+        Arrived { now, wall_ns: 1, from: from.into(), datagram, relayed: false }
     }
 
     #[test]

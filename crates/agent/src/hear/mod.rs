@@ -3,4 +3,5 @@
 pub(crate) mod group;
 pub(crate) mod hearing;
 pub(crate) mod port;
+pub(crate) mod relay;
 pub(crate) mod sockets;

@@ -1,7 +1,7 @@
 //! The UDP sockets for beacons: IPv4 broadcast and IPv6 link-local multicast on one interface.
 //!
 //! Both are bound to the interface and to the broadcast or group address. So they receive no unicast, and nothing from
-//! beyond the next router. An interface that is down, without an address or gone is no error: a later
+//! beyond the next router. A third one, if a relay is configured, is connected to it, and hears nobody else. An interface that is down, without an address or gone is no error: a later
 //! [`Sockets::refresh`] opens the missing socket.
 //!
 //! Any user may bind a UDP port. If another process has ours and does not share it, a raw socket receives a copy of
@@ -13,6 +13,7 @@ use crate::error::{Doing, Error, Result};
 use crate::hear::port::Taken;
 use crate::link::interface::Interface;
 use crate::tell::log_limit::LogLimit;
+use lasthop_peers::relay;
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::libc;
@@ -34,6 +35,8 @@ const IPV6: &str = "IPv6";
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 /// Longer than any beacon, so that an overlong datagram is recognised.
 const DATAGRAM_BYTES: usize = 128;
+/// A relay says something at least this often, and some of that is lost.
+const RELAY_SILENT: Span = Span::from_secs(30);
 /// An IPv4 header with every option, and a UDP header.
 const HEADERS_BYTES: usize = 60 + UDP_HEADER_BYTES;
 const UDP_HEADER_BYTES: usize = 8;
@@ -43,8 +46,19 @@ const UDP_HEADER_BYTES: usize = 8;
 pub(crate) struct Sockets {
     port: u16,
     families: [Family; 2],
+    relay: Option<ToRelay>,
     deaf_log: LogLimit,
     half_deaf_log: LogLimit,
+}
+
+/// The relay, if one is configured.
+#[derive(Debug)]
+struct ToRelay {
+    address: SocketAddr,
+    /// The socket, and the index of its interface.
+    open: Option<(UdpSocket, u32)>,
+    heard_at: Time,
+    log_limit: LogLimit,
 }
 
 #[derive(Debug)]
@@ -79,6 +93,7 @@ impl Sockets {
         Self {
             port: config.port,
             families: [family(IPV4, config.ipv4), family(IPV6, config.ipv6)],
+            relay: config.relay.map(ToRelay::new),
             deaf_log: LogLimit::each_minute(),
             half_deaf_log: LogLimit::new(1, Span::MAX),
         }
@@ -95,6 +110,9 @@ impl Sockets {
 
     /// Opens missing sockets, and closes those of a lost interface or address.
     pub(crate) fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
+        if let Some(relay) = &mut self.relay {
+            relay.refresh(now, interface);
+        }
         let port = self.port;
         let mut missing = Vec::new();
         for family in self.families.iter_mut().filter(|family| family.wanted) {
@@ -144,20 +162,41 @@ impl Sockets {
                 }
             }
         }
+        // Its errors are told as silence. One that another host sent back (ECONNREFUSED) is read here.
+        if let Some(ToRelay { address, open: Some((socket, _)), .. }) = &self.relay {
+            match socket.send(&datagram(address.is_ipv6())) {
+                Ok(_) => sent += 1,
+                Err(_) => unsent += 1,
+            }
+        }
         (sent, unsent)
     }
 
-    /// Hands every waiting datagram to `each`, until it returns false or `most` have been taken.
-    pub(crate) fn receive(&self, most: usize, mut each: impl FnMut(SocketAddr, &[u8]) -> bool) {
-        let mut buffer = [0; HEADERS_BYTES + DATAGRAM_BYTES];
+    /// Hands every waiting datagram to `each`, with whether a relay has passed it on, until it returns false or `most` have been taken.
+    pub(crate) fn receive(&mut self, now: Time, most: usize, mut each: impl FnMut(SocketAddr, &[u8], bool) -> bool) {
         let mut taken = 0;
+        if let Some(ToRelay { address, open: Some((socket, _)), heard_at, .. }) = &mut self.relay {
+            let mut buffer = [0; relay::MOST_BYTES + 1];
+            while taken < most {
+                let Ok(length) = socket.recv(&mut buffer) else { break };
+                let Some(news) = relay::unpack(&buffer[..length]) else { continue };
+                *heard_at = now;
+                for datagram in news {
+                    taken += 1;
+                    if !each(*address, datagram, true) {
+                        return;
+                    }
+                }
+            }
+        }
+        let mut buffer = [0; HEADERS_BYTES + DATAGRAM_BYTES];
         for open in self.families.iter().filter_map(|family| family.open.as_ref()) {
             while taken < most {
                 match open.hears().recv_from(&mut buffer) {
                     Ok((length, from)) => {
                         taken += 1;
                         if let Some(datagram) = open.datagram(&buffer[..length])
-                            && !each(from, datagram)
+                            && !each(from, datagram, false)
                         {
                             return;
                         }
@@ -170,14 +209,62 @@ impl Sockets {
         }
     }
 
-    /// How many address families a beacon is sent over.
+    /// How many datagrams a beacon is: one over each address family, and one to the relay.
     pub(crate) fn open(&self) -> usize {
-        self.families.iter().filter(|family| family.open.is_some()).count()
+        let to_relay = self.relay.as_ref().is_some_and(|relay| relay.open.is_some());
+        self.families.iter().filter(|family| family.open.is_some()).count() + usize::from(to_relay)
     }
 
     /// The descriptors to wait for.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.families.iter().filter_map(|family| family.open.as_ref()).map(|open| open.hears().as_fd())
+        self.families
+            .iter()
+            .filter_map(|family| family.open.as_ref())
+            .map(|open| open.hears().as_fd())
+            .chain(self.relay.as_ref().and_then(|relay| relay.open.as_ref()).map(|(socket, _)| socket.as_fd()))
+    }
+}
+
+impl ToRelay {
+    fn new(address: SocketAddr) -> Self {
+        Self { address, open: None, heard_at: Time::ZERO, log_limit: LogLimit::each_minute() }
+    }
+
+    /// Opens the socket, or closes that of a lost interface; warns while the relay is silent.
+    fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
+        let Some(interface) = interface.filter(|interface| interface.up) else {
+            self.open = None;
+            return;
+        };
+        if self.open.as_ref().is_none_or(|(_, index)| *index != interface.index) {
+            self.heard_at = now;
+            self.open = match self.connect(interface) {
+                Ok(socket) => Some((socket, interface.index)),
+                Err(error) => {
+                    if let Some(more) = self.log_limit.may_say(now) {
+                        warn!("the relay {} is not reached: {}{more}", self.address, error.in_a_line());
+                    }
+                    None
+                }
+            };
+        }
+        let silent = now.saturating_since(self.heard_at);
+        if self.open.is_some()
+            && silent > RELAY_SILENT
+            && let Some(more) = self.log_limit.may_say(now)
+        {
+            warn!(
+                "the relay {} does not answer for {} s: does `lasthop relay` run there, with this group key?{more}",
+                self.address,
+                silent.as_secs_f64().round()
+            );
+        }
+    }
+
+    fn connect(&self, interface: &Interface) -> Result<UdpSocket> {
+        let socket = UdpSocket::from(make(interface, self.address, SockType::Datagram, None)?);
+        socket.connect(self.address).doing(format_args!("cannot send to {}", self.address))?;
+        Ok(socket)
     }
 }
 

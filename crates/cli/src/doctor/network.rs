@@ -173,14 +173,17 @@ fn peers(facts: &Facts, named: Option<Ipv4Addr>) -> (Option<bool>, String) {
     }
     let isolated = match (named, facts.reaches_peer) {
         (Some(peer), Some(false)) => {
-            format!("; {peer} does not answer on the link: the access point isolates its clients, or it is off")
+            format!(
+                "; {peer} does not answer on the link: the access point isolates its clients, or it is off (`lasthop relay` \
+                 passes beacons on: docs/guide/agent-peers.md#a-relay)"
+            )
         }
         (Some(peer), Some(true)) => {
             format!("; {peer} answers on the link: no isolation, so look at its agent, key and firewall")
         }
         _ if facts.neighbours == 0 => {
             "; no other device answers on the link: the access point may isolate its clients \
-             (--peer ADDRESS of another device tries it)"
+             (--peer ADDRESS of another device tries it; `lasthop relay` mends it)"
                 .to_owned()
         }
         _ => format!("; {} other devices answer on the link", facts.neighbours),

@@ -1,0 +1,68 @@
+//! The loop of a relay: its socket, and the time.
+
+use crate::clock;
+use crate::error::{Doing, Result};
+use lasthop_peers::beacon::{GroupKey, Receiver};
+use lasthop_peers::group::GroupId;
+use lasthop_peers::relay::{MOST_BYTES, Relay};
+use lasthop_units::{Span, Time};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How soon `stop` is seen.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often the number of hosts is told, if it has changed.
+const TELL_EVERY: Span = Span::from_secs(10);
+
+/// What a relay has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Relayed {
+    /// Datagrams sent to hosts.
+    pub sent: u64,
+    /// Datagrams that were not passed on, by cause.
+    pub refused: BTreeMap<String, u64>,
+}
+
+/// Passes beacons on between the hosts with this key, until `stop` is set. `tell` gets a line when their number has changed.
+///
+/// # Errors
+/// If the socket does not receive.
+pub fn serve_relay(socket: &UdpSocket, key: GroupKey, stop: &AtomicBool, tell: impl Fn(&str)) -> Result<Relayed> {
+    let mut relay = Relay::new(Receiver::new(GroupId(0), Some(key)));
+    let (mut done, mut told, mut tell_at) = (Relayed::default(), (0, 0), Time::ZERO);
+    let mut buffer = [0; MOST_BYTES];
+    while !stop.load(Ordering::Relaxed) {
+        let until_round = relay.next_round_at().map(|at| at.saturating_since(clock::monotonic()));
+        let wait = until_round.map_or(LOOK_EVERY, |span| Duration::from_nanos(span.as_nanos()));
+        // None would mean to wait for ever.
+        let wait = wait.clamp(Duration::from_millis(1), LOOK_EVERY);
+        socket.set_read_timeout(Some(wait)).doing("cannot set a time limit for a socket")?;
+        match socket.recv_from(&mut buffer) {
+            Ok((length, from)) => {
+                let heard = relay.on_datagram(clock::monotonic(), clock::wall_ns(), from, &buffer[..length]);
+                if let Err(cause) = heard {
+                    *done.refused.entry(cause.to_string()).or_default() += 1;
+                }
+            }
+            // Nothing has come; or a host is gone, and is forgotten soon.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionRefused) => {}
+            error => error.map(drop).doing("cannot receive")?,
+        }
+        let now = clock::monotonic();
+        for (to, news) in relay.round(now) {
+            done.sent += u64::from(socket.send_to(&news, to).is_ok());
+        }
+        if now >= tell_at {
+            tell_at = now + TELL_EVERY;
+            if relay.size() != told {
+                told = relay.size();
+                tell(&format!("{} hosts behind {} access points", told.0, told.1));
+            }
+        }
+    }
+    Ok(done)
+}
