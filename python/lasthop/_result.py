@@ -12,6 +12,7 @@ from lasthop._lasthop import Outcome, Table
 from lasthop._record import Keys, _hints, _nothing, _record_in, unknown, wrapped
 from lasthop.types import (
     Access,
+    AccessPoint,
     Axis,
     Case,
     Claim,
@@ -22,6 +23,7 @@ from lasthop.types import (
     Figure,
     Lateness,
     Link,
+    Node,
     Point,
     Policies,
     Slowdown,
@@ -187,6 +189,10 @@ class Result(_Document):
     """Share of the time in which the medium or link is busy, 0 to 1."""
     access: Access
     """Totals of the shared last hop: drops, queue in packets, collisions, `air_shares`, `stations`."""
+    cells: list[AccessPoint]
+    """Each access point of several, or where not all hear all."""
+    nodes: list[Node]
+    """Who hears whom there."""
     links: list[Link]
     """Each direction of each link of `[[links]]`."""
     convergence: list[Convergence]

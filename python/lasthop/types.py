@@ -10,6 +10,7 @@ from lasthop._record import Keys, Record
 
 __all__ = [
     "Access",
+    "AccessPoint",
     "AirShares",
     "Axis",
     "Case",
@@ -34,6 +35,7 @@ __all__ = [
     "Link",
     "Mark",
     "Measure",
+    "Node",
     "Panel",
     "Point",
     "Policies",
@@ -153,6 +155,30 @@ class Access(Record):
     air_shares: AirShares | None
     to_all_share: float
     stations: list[Station]
+
+
+class AccessPoint(Record):
+    """An access point among several, with its stations."""
+
+    name: str
+    goodput_mbps: float
+    downlink_drops: int
+    downlink_queue_mean: float
+    downlink_queue_p95: float
+    collisions: int
+    air_shares: AirShares | None
+    neighbours_share: float
+
+
+class Node(Record):
+    """A host or an access point, with the places of those that it hears, only senses, or is only disturbed by."""
+
+    name: str
+    cell: int
+    at_m: list[float] | None
+    hears: list[int]
+    senses: list[int]
+    disturbed_by: list[int]
 
 
 class Link(Record):
@@ -278,6 +304,8 @@ class Run(Record):
     videos: Videos | None
     utilization: float
     access: Access
+    cells: list[AccessPoint]
+    nodes: list[Node]
     links: list[Link]
     flows: list[Flow]
     convergence: list[Convergence]

@@ -62,6 +62,7 @@ pub(crate) struct Plan {
     stored: Stored,
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one for each plan")]
 enum Kind {
     Comparison(ComparisonPlan),
     Study { study: Study, planned: Vec<PlannedRun> },

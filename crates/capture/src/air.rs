@@ -7,7 +7,6 @@ use lasthop_network::{
 /// An address of 802.11.
 type Mac = [u8; 6];
 
-const ACCESS_POINT: Mac = [2, 0, 0, 0, 0, 0];
 const EVERYBODY: Mac = [0xff; 6];
 /// Logical link control and SNAP, with the type of IPv4.
 const LLC_SNAP: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
@@ -40,7 +39,8 @@ pub(crate) fn frames<'a, P>(
     ip: &mut dyn FnMut(&Packet<P>) -> Vec<u8>,
 ) -> Vec<Mpdu<'a, P>> {
     let station = aired.station.map_or(EVERYBODY, mac);
-    let (receiver, transmitter) = if aired.is_up { (ACCESS_POINT, station) } else { (station, ACCESS_POINT) };
+    let access_point = access_point(aired.access_point);
+    let (receiver, transmitter) = if aired.is_up { (access_point, station) } else { (station, access_point) };
     let control = |head: [u8; 2], rest: &[u8]| {
         let mut bytes = radiotap(aired, None);
         // Frame control and a duration of 0.
@@ -90,6 +90,12 @@ pub(crate) fn frames<'a, P>(
         mpdus.push((Some(first), size, bytes));
     }
     mpdus
+}
+
+/// Of an access point, by its number.
+fn access_point(number: usize) -> Mac {
+    let [high, low] = (number as u16).to_be_bytes();
+    [2, 0, 0, u8::from(number > 0), high, low]
 }
 
 fn mac(node: NodeId) -> Mac {

@@ -220,7 +220,8 @@ impl<'a> RealTime<'a> {
             network.queues()
         } else {
             let of_hosts = in_model().map(|host| QueueId::Host(NodeId(host as u16)));
-            [QueueId::AccessPoint, QueueId::PathUp, QueueId::PathDown].into_iter().chain(of_hosts).collect()
+            let shared = network.queues().into_iter().filter(|place| !matches!(place, QueueId::Host(_)));
+            shared.chain(of_hosts).collect()
         };
         Ok(Self {
             network,

@@ -1,10 +1,12 @@
 //! From the counters of the network and the agents to the parts of a result.
 
 use lasthop_network::{
-    AirTime, Cause, Drops, LinkStatistics, QueueId, StationStatistics, Statistics, Way, WifiLinkStatistics,
+    AirTime, Cause, CellStatistics, Drops, HearingLevel, LinkStatistics, QueueId, StationStatistics, Statistics, Way,
+    WifiLinkStatistics,
 };
 use lasthop_scenario::{
-    AccessResult, HostPolicyResult, LinkResult, PoliciesResult, Scenario, StationResult, place_name,
+    AccessResult, CellResult, HostPolicyResult, LinkResult, NodeResult, Place, PoliciesResult, Scenario, StationResult,
+    place_name,
 };
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
@@ -15,7 +17,9 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
     let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
         statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
     };
-    let queue = statistics.queues.iter().find(|queue| queue.place == QueueId::AccessPoint);
+    let mut queues = statistics.queues.iter().filter(|queue| queue.place.access_point().is_some());
+    let marks = queues.clone().map(|queue| queue.marks).sum();
+    let queue = queues.next().filter(|_| queues.next().is_none());
     let frames = |link: &WifiLinkStatistics| {
         (aggregates && link.transmissions > 0).then(|| link.frames as f64 / link.transmissions as f64)
     };
@@ -34,8 +38,8 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
         down_air_share: air_share(&station.down),
     };
     AccessResult {
-        downlink_drops: dropped(&|drops| drops.place == QueueId::AccessPoint && is_of_queue(drops.cause)),
-        downlink_marks: queue.map_or(0, |queue| queue.marks),
+        downlink_drops: dropped(&|drops| drops.place.access_point().is_some() && is_of_queue(drops.cause)),
+        downlink_marks: marks,
         downlink_queue_mean: queue.map(|queue| queue.mean_packets),
         downlink_queue_p95: queue.map(|queue| queue.p95_packets as f64),
         downlink_queue_max: queue.map(|queue| queue.max_packets as u64),
@@ -60,6 +64,50 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
 /// Whether a queue dropped it because it was full, or to keep short. What an ACK filter drops is no loss.
 const fn is_of_queue(cause: Cause) -> bool {
     matches!(cause, Cause::QueueFull | Cause::CoDel | Cause::Early)
+}
+
+/// Each access point of the scenario's cells, from what the network counted after the warm-up, and the goodput in Mb/s of
+/// each host. Empty without cells.
+pub fn cells(scenario: &Scenario, statistics: &Statistics, goodputs: &[f64]) -> Vec<CellResult> {
+    let Some(layout) = scenario.layout() else { return Vec::new() };
+    let elapsed = statistics.elapsed.max(Span::from_nanos(1)).as_secs_f64();
+    let cell = |(number, (place, counted)): (usize, (&Place, &CellStatistics))| {
+        let of_cell = layout.hosts.iter().zip(goodputs).filter(|(host, _)| usize::from(host.cell) == number);
+        let queue = statistics.queue(QueueId::of_access_point(number));
+        let drops = statistics.drops.iter().filter(|drops| drops.place == queue.place && is_of_queue(drops.cause));
+        CellResult {
+            name: place.name.clone(),
+            goodput_mbps: of_cell.map(|(_, goodput)| goodput).sum(),
+            downlink_drops: drops.map(|drops| drops.count).sum(),
+            downlink_queue_mean: queue.mean_packets,
+            downlink_queue_p95: queue.p95_packets as f64,
+            collisions: counted.collisions,
+            air_shares: air_shares(&counted.air),
+            neighbours_share: counted.neighbours.as_secs_f64() / elapsed,
+        }
+    };
+    layout.access_points.iter().zip(&statistics.cells).enumerate().map(cell).collect()
+}
+
+/// Who hears whom in the scenario's cells. Empty without.
+pub fn nodes(scenario: &Scenario) -> Vec<NodeResult> {
+    let Some(layout) = scenario.layout() else { return Vec::new() };
+    let cells = layout.cells();
+    let node = |(to, place): (usize, &Place)| {
+        let of = |level| {
+            let others = (0..cells.nodes()).filter(move |&from| from != to);
+            others.filter(|&from| cells.hearing(from, to).level == level).map(|from| from as u16).collect()
+        };
+        NodeResult {
+            name: place.name.clone(),
+            cell: place.cell,
+            at_m: place.at_m,
+            hears: of(HearingLevel::Hears),
+            senses: of(HearingLevel::Senses),
+            disturbed_by: of(HearingLevel::Disturbed),
+        }
+    };
+    layout.nodes().enumerate().map(node).collect()
 }
 
 /// Each direction of the scenario's links, from what the network counted after the warm-up. Empty with a shared last

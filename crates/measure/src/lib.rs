@@ -31,7 +31,7 @@ pub use bounds::{Bounds, Interval};
 pub use comparison::{case, comparison, summary};
 pub use confidence::{Range, deviation, interval, jackknife, spread};
 pub use convergence::ShareMeter;
-pub use counted::{access, links, policies};
+pub use counted::{access, cells, links, nodes, policies};
 pub use datagrams::{DatagramMeter, datagrams};
 pub use deliveries::{DeliveryMeter, delivered};
 pub use fairness::{jain_index, starved_flows};

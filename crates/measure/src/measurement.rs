@@ -7,7 +7,7 @@
 
 use crate::bounds::Bounds;
 use crate::convergence::ShareMeter;
-use crate::counted::{access, links, policies};
+use crate::counted::{access, cells, links, nodes, policies};
 use crate::datagrams::{DatagramMeter, datagrams};
 use crate::deliveries::{DeliveryMeter, delivered};
 use crate::fairness::{jain_index, starved_flows};
@@ -394,6 +394,8 @@ impl<'a> Measurement<'a> {
             videos: videos(self.flows.iter().filter_map(|flow| flow.video)),
             utilization: finished.statistics.utilization,
             access: AccessResult { uplink_drops: access.uplink_drops + finished.device_drops, ..access },
+            cells: Vec::new(),
+            nodes: nodes(self.scenario),
             links: links(self.scenario, finished.statistics),
             flows: (0..self.flows.len()).map(|flow| self.flow(flow, &finished.flows)).collect(),
             convergence: self.shares.convergence(self.warm_at, self.end, &self.scenario.network_changes()),
@@ -419,6 +421,9 @@ impl<'a> Measurement<'a> {
             (result.invalid_kinds, result.invalid_reasons) = real_time.invalid_reasons.into_iter().unzip();
             result.took(real_time.wall);
         }
+        let mut goodputs = vec![0.0; self.scenario.network().hosts.len()];
+        result.flows.iter().for_each(|flow| goodputs[usize::from(flow.host)] += flow.goodput_mbps);
+        result.cells = cells(self.scenario, finished.statistics, &goodputs);
         let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();
         summarise(&mut result, &rtts);
         let series = self.series.map(|series| Series { transfers: TransferSeries::of(transfers.rows), ..series });

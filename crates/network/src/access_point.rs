@@ -1,10 +1,10 @@
-//! Hosts behind one access, and one server behind a path.
+//! Hosts behind one access, and one server behind a path. Several access points of Wi-Fi share the path.
 //!
 //! Algorithm: each part (the access, the path up, the path down, the hosts) knows the time of its next event. The
 //! earliest goes first; ties go in this order of parts. The access point forwards a packet by its destination: to the
 //! path (server), or into its own downlink queue (another host, or all others).
 //!
-//! Leaves out: the access point's forwarding time, other access points, several servers.
+//! Leaves out: the access point's forwarding time, several servers.
 
 use crate::change::{Changed, DirectionChange};
 use crate::config::{AccessConfig, Config, DirectionConfig, HostConfig, LossAt, PathConfig};
@@ -26,6 +26,7 @@ use lasthop_units::{Span, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
     hosts: usize,
+    access_points: usize,
     access: Access<P>,
     up: Link<P>,
     down: Link<P>,
@@ -63,7 +64,9 @@ impl<P: Clone> AccessPoint<P> {
     pub(crate) fn new(access: &AccessConfig, path: &PathConfig, network: &Config, streams: Streams) -> Self {
         let hosts = &network.hosts;
         let access = match access {
-            AccessConfig::Wifi(wifi) => Access::Wifi(Box::new(Medium::new(wifi, hosts, streams))),
+            AccessConfig::Wifi(wifi) => {
+                Access::Wifi(Box::new(Medium::new(wifi, hosts, network.cells.as_ref(), streams)))
+            }
             AccessConfig::Wired(wired) => {
                 Access::Wired(Box::new(WiredAccess::new(wired, network.wired_changes(), hosts, streams)))
             }
@@ -107,6 +110,7 @@ impl<P: Clone> AccessPoint<P> {
         };
         Self {
             hosts: hosts.len(),
+            access_points: network.cells.as_ref().map_or(1, |cells| cells.access_points),
             access,
             up,
             down,
@@ -275,18 +279,21 @@ impl<P: Clone> AccessPoint<P> {
 
     pub(crate) fn queues(&self) -> impl Iterator<Item = QueueId> + use<P> {
         let hosts = (0..self.hosts).map(|host| QueueId::Host(NodeId(host as u16)));
-        hosts.chain([QueueId::AccessPoint, QueueId::PathUp, QueueId::PathDown])
+        let access_points = (0..self.access_points).map(QueueId::of_access_point);
+        hosts.chain(access_points).chain([QueueId::PathUp, QueueId::PathDown])
     }
 
     pub(crate) fn len(&self, place: QueueId, now: Time) -> usize {
         match (place, &self.access) {
             (QueueId::Host(host), Access::Wifi(medium)) => medium.queue_len(host.index()),
             (QueueId::Host(host), Access::Wired(access)) => access.host_queue(host.index()).len(),
-            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.queue_len(self.hosts),
+            (QueueId::AccessPoint | QueueId::OtherAccessPoint(_), Access::Wifi(medium)) => {
+                medium.queue_len(self.hosts + place.access_point().unwrap_or(0))
+            }
             (QueueId::AccessPoint, Access::Wired(access)) => access.down().len(now),
             (QueueId::PathUp, _) => self.up.len(now),
             (QueueId::PathDown, _) => self.down.len(now),
-            (QueueId::Link { .. }, _) => panic!("{place:?} is no place of this network"),
+            (QueueId::Link { .. } | QueueId::OtherAccessPoint(_), _) => panic!("{place:?} is no place of this network"),
         }
     }
 
@@ -303,11 +310,13 @@ impl<P: Clone> AccessPoint<P> {
         match (place, &self.access) {
             (QueueId::Host(host), Access::Wifi(medium)) => medium.observe(host.index(), place, now),
             (QueueId::Host(host), Access::Wired(access)) => access.host_queue(host.index()).observe(place, now),
-            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.observe(self.hosts, place, now),
+            (QueueId::AccessPoint | QueueId::OtherAccessPoint(_), Access::Wifi(medium)) => {
+                medium.observe(self.hosts + place.access_point().unwrap_or(0), place, now)
+            }
             (QueueId::AccessPoint, Access::Wired(access)) => access.down().observe(place, now),
             (QueueId::PathUp, _) => self.up.observe(place, now),
             (QueueId::PathDown, _) => self.down.observe(place, now),
-            (QueueId::Link { .. }, _) => panic!("{place:?} is no place of this network"),
+            (QueueId::Link { .. } | QueueId::OtherAccessPoint(_), _) => panic!("{place:?} is no place of this network"),
         }
     }
 

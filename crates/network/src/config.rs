@@ -27,6 +27,8 @@ pub struct Config {
     pub hosts: Vec<HostConfig>,
     /// The connection between the hosts.
     pub topology: Topology,
+    /// Access points beside each other, and who hears whom; `None`: one access, and all hear all. Wi-Fi only.
+    pub cells: Option<Cells>,
     /// Changes at given times, in any order.
     pub changes: Vec<Change>,
     /// Traces that changes refer to.
@@ -46,6 +48,76 @@ pub enum Topology {
     },
     /// Nodes joined by links; each host is attached to a node.
     Links(LinksConfig),
+}
+
+/// Access points with their stations, beside each other. All are set up alike, and one path joins them with the server.
+///
+/// Its nodes are the hosts, then the access points.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cells {
+    /// The number of access points, at least 1.
+    pub access_points: usize,
+    /// By host: the number of its access point, from 0.
+    pub of_host: Vec<u16>,
+    /// By sender and receiver: entry `sender * nodes + receiver`. Those of a node itself do not matter. A host and its access
+    /// point hear each other.
+    pub hearing: Vec<Hearing>,
+    /// By how many dB a frame must exceed all others together to be received nevertheless. More than 0.
+    pub capture_db: f64,
+}
+
+/// How one node's transmissions reach another.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Hearing {
+    /// What the other has of them.
+    pub level: HearingLevel,
+    /// Their power there, in dBm.
+    pub dbm: f64,
+}
+
+/// What a node has of another's transmissions. Each level has what those before it have.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum HearingLevel {
+    /// Nothing.
+    Misses,
+    /// They disturb what it receives.
+    Disturbed,
+    /// It senses that the medium is busy.
+    Senses,
+    /// It receives them, with their duration fields.
+    Hears,
+}
+
+impl Cells {
+    /// All hear all, equally well.
+    pub fn in_full_hearing(access_points: usize, of_host: Vec<u16>) -> Self {
+        let nodes = of_host.len() + access_points;
+        let equal = Hearing { level: HearingLevel::Hears, dbm: 0.0 };
+        Self { access_points, of_host, hearing: vec![equal; nodes * nodes], capture_db: 10.0 }
+    }
+
+    /// The nodes: hosts, then access points.
+    pub fn nodes(&self) -> usize {
+        self.of_host.len() + self.access_points
+    }
+
+    /// How `from` reaches `to`.
+    pub fn hearing(&self, from: usize, to: usize) -> Hearing {
+        self.hearing[from * self.nodes() + to]
+    }
+
+    /// Sets how two nodes reach each other.
+    pub fn set(&mut self, one: usize, other: usize, hearing: Hearing) {
+        let nodes = self.nodes();
+        self.hearing[one * nodes + other] = hearing;
+        self.hearing[other * nodes + one] = hearing;
+    }
+
+    /// Sets the level of two nodes, each way.
+    pub fn set_level(&mut self, one: usize, other: usize, level: HearingLevel) {
+        let dbm = self.hearing(one, other).dbm;
+        self.set(one, other, Hearing { level, dbm });
+    }
 }
 
 /// One host. [`HostConfig::new`] gives the defaults.
@@ -337,7 +409,7 @@ pub struct PathConfig {
 impl Config {
     /// A network of these hosts without changes.
     pub const fn new(hosts: Vec<HostConfig>, topology: Topology) -> Self {
-        Self { hosts, topology, changes: Vec::new(), opportunities: Vec::new() }
+        Self { hosts, topology, cells: None, changes: Vec::new(), opportunities: Vec::new() }
     }
 
     /// Whether packets of one host overtake each other on a wire.

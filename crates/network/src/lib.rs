@@ -84,9 +84,9 @@ mod wired;
 
 pub use change::{Change, Changed, DirectionChange};
 pub use config::{
-    AccessConfig, ChangeField, Config, ConfigError, DirectionConfig, DirectionField, Field, HostConfig, HostField,
-    HostPath, LinkConfig, LinkField, LinksConfig, LossAt, NetworkField, PathConfig, PathField, QueueField, Topology,
-    WifiConfig, WifiField, WifiRules, WiredAccessConfig,
+    AccessConfig, Cells, ChangeField, Config, ConfigError, DirectionConfig, DirectionField, Field, Hearing,
+    HearingLevel, HostConfig, HostField, HostPath, LinkConfig, LinkField, LinksConfig, LossAt, NetworkField,
+    PathConfig, PathField, QueueField, Topology, WifiConfig, WifiField, WifiRules, WiredAccessConfig,
 };
 pub use empty::{EmptyWay, Framing};
 pub use impairments::Impairments;
@@ -98,8 +98,8 @@ pub use queue::{
     TcpAck,
 };
 pub use statistics::{
-    AirTime, Cause, Drops, LinkStatistics, QueueId, QueueStatistics, StationStatistics, Statistics, Way,
-    WifiLinkStatistics,
+    AirTime, Cause, CellStatistics, Drops, LinkStatistics, QueueId, QueueStatistics, StationStatistics, Statistics,
+    Way, WifiLinkStatistics,
 };
 pub use topology::Network;
 pub use watch::{AirFate, AirFrame, AirKind, Aired, Lost, Seen};

@@ -14,6 +14,8 @@ pub enum QueueId {
     Host(NodeId),
     /// The access point's downlink queue and the way from there to the hosts.
     AccessPoint,
+    /// The same of another access point than the first, by its number from 1.
+    OtherAccessPoint(u16),
     /// The path's queue towards the server.
     PathUp,
     /// The path's queue towards the access point: the server's transmit queue.
@@ -25,6 +27,22 @@ pub enum QueueId {
         /// Which direction of it.
         way: Way,
     },
+}
+
+impl QueueId {
+    /// The downlink queue of the access point of this number, from 0.
+    pub const fn of_access_point(number: usize) -> Self {
+        if number == 0 { Self::AccessPoint } else { Self::OtherAccessPoint(number as u16) }
+    }
+
+    /// The number of the access point whose downlink queue it is, from 0.
+    pub fn access_point(self) -> Option<usize> {
+        match self {
+            Self::AccessPoint => Some(0),
+            Self::OtherAccessPoint(number) => Some(number.into()),
+            _ => None,
+        }
+    }
 }
 
 /// A direction of a link, of the path, or between a station and its access point.
@@ -192,6 +210,17 @@ pub struct StationStatistics {
     pub down: WifiLinkStatistics,
 }
 
+/// An access point among neighbours, with its stations.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct CellStatistics {
+    /// Use of the air time by this cell; contention is the time in which one of its frames waits and none is on the air.
+    pub air: AirTime,
+    /// The time in which the access point senses transmissions of other cells.
+    pub neighbours: Span,
+    /// Collisions at receivers of this cell; overlapping ones count once.
+    pub collisions: u64,
+}
+
 /// Traffic of one direction of a wired link.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct LinkStatistics {
@@ -215,7 +244,7 @@ pub struct Statistics {
     /// Events processed: transmissions begun and ended on the medium, arrivals at the end of a link, and departures
     /// from queues, if those are events.
     pub events: u64,
-    /// Use of the air time.
+    /// Use of the air time. With [`Cells`](crate::Cells): by any node, and a collision if one transmission is lost to another.
     pub air: AirTime,
     /// The share of time in 0..=1 in which the access was busy: with a transmission (Wi-Fi), or with data in the busier
     /// direction (wired). With links: the busiest direction's.
@@ -238,6 +267,8 @@ pub struct Statistics {
     pub queues: Vec<QueueStatistics>,
     /// All stations of a Wi-Fi access, by node; empty with a wired one.
     pub stations: Vec<StationStatistics>,
+    /// Each access point, by number; empty but with [`Cells`](crate::Cells).
+    pub cells: Vec<CellStatistics>,
     /// The directions of all links, by place: the path's two, or those of the topology's links.
     pub links: Vec<LinkStatistics>,
 }

@@ -285,6 +285,7 @@ impl<P: Clone> Network<P> {
             drops: Vec::new(),
             queues: Vec::new(),
             stations: Vec::new(),
+            cells: Vec::new(),
             links: Vec::new(),
         };
         for place in self.queues() {

@@ -45,6 +45,8 @@ pub struct Aired<P> {
     pub at: Time,
     /// The station at the other end of the access point; `None`: a broadcast of the access point.
     pub station: Option<NodeId>,
+    /// The number of that access point, from 0.
+    pub access_point: usize,
     /// From the station to the access point.
     pub is_up: bool,
     /// Data, or what.
@@ -75,7 +77,7 @@ pub enum AirKind {
 pub enum AirFate {
     /// At least one of its frames was received, or one receiver got the broadcast. Its response may be lost.
     Received,
-    /// It overlapped others.
+    /// It overlapped others where it was to be received.
     Collided,
     /// No frame of it was received.
     Error,

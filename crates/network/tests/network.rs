@@ -3,6 +3,7 @@
 mod accounting;
 mod aggregation;
 mod block_ack;
+mod cells;
 mod changes;
 mod common;
 mod departures;

@@ -68,6 +68,18 @@ const LINK_HEADS: [&str; 8] = [
     "random\nlosses",
 ];
 
+/// Each access point of several, or where not all hear all.
+const CELL_HEADS: [&str; 8] = [
+    "cell",
+    "goodput\nMb/s",
+    "on the air\n%",
+    "of it in\ncollisions",
+    "neighbours\nsensed %",
+    "collisions\nper s",
+    "AP queue\nmean",
+    "AP queue\ndrops",
+];
+
 /// 802.11n and later: each station, both ways.
 const STATION_HEADS: [&str; 9] = [
     "station",
@@ -167,6 +179,7 @@ pub(crate) fn left_out(comparison: &Comparison) -> Option<String> {
 pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Vec<Cell>>)> {
     let tables = [
         (&FLOW_HEADS[..], flow_rows(result)),
+        (&CELL_HEADS[..], cell_rows(result)),
         (&STATION_HEADS[..], station_rows(result)),
         (&LINK_HEADS[..], link_rows(result)),
         (&MESSAGE_HEADS[..], message_rows(result)),
@@ -175,6 +188,24 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
         (&VIDEO_HEADS[..], video_rows(result)),
     ];
     tables.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+}
+
+fn cell_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let measured_s = result.duration_s - result.warmup_s;
+    let row = |cell: &lasthop_scenario::CellResult| {
+        let share = |names: &[&str]| names.iter().filter_map(|name| cell.air_shares.get(*name)).sum::<f64>();
+        vec![
+            word(&cell.name),
+            number(format!("{:.2}", cell.goodput_mbps)),
+            number(percent(share(&["success", "broadcast", "collision", "error"]))),
+            number(percent(share(&["collision"]))),
+            number(percent(cell.neighbours_share)),
+            number(three_digits(cell.collisions as f64 / measured_s)),
+            number(format!("{:.1}", cell.downlink_queue_mean)),
+            number(cell.downlink_drops.to_string()),
+        ]
+    };
+    result.cells.iter().map(row).collect()
 }
 
 /// Shares of the air say which stations have a row: those before 802.11n have none.

@@ -9,8 +9,8 @@ use crate::trace::Expanded;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    AccessConfig, AckFilter, Band, Config, DirectionConfig, Discipline, HostConfig, HostPath, Impairments, LinkConfig,
-    LinksConfig, Modulation, PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules,
+    AccessConfig, AckFilter, Band, Cells, Config, DirectionConfig, Discipline, HostConfig, HostPath, Impairments,
+    LinkConfig, LinksConfig, Modulation, PathConfig, PhyRate, QueueConfig, Standard, Topology, WifiConfig, WifiRules,
     WiredAccessConfig,
 };
 use lasthop_units::{Probability, Rate, Span};
@@ -20,7 +20,7 @@ pub(crate) fn network(
     document: &Document,
     keys: &ScenarioKeys,
     hosts: &[HostBlock],
-    wiring: &Wiring,
+    (wiring, cells): (&Wiring, Option<Cells>),
     traces: &Expanded,
 ) -> Result<Config, ScenarioError> {
     let topology = match (&keys.access, &keys.path) {
@@ -59,7 +59,7 @@ pub(crate) fn network(
     let made = changes(document, (&keys.changes, &traces.origins), wiring, &topology, &hosts_config)?;
     let changes = made.iter().map(|(_, _, change)| *change).collect();
     let opportunities = traces.opportunities.clone();
-    let config = Config { changes, opportunities, ..Config::new(hosts_config, topology) };
+    let config = Config { cells, changes, opportunities, ..Config::new(hosts_config, topology) };
     match config.validate() {
         Ok(()) => Ok(config),
         Err(error) => Err(in_words_of_the_file(document, hosts, wiring, &made, &error)),

@@ -13,6 +13,7 @@ pub mod result;
 pub mod series;
 
 mod build;
+mod cells;
 mod changes;
 mod comparison;
 mod error;
@@ -29,6 +30,7 @@ mod trace;
 mod traffic;
 mod wiring;
 
+pub use cells::{Layout, Place};
 pub use comparison::{
     CaseResult, CaseSummary, Comparison, DatagramSummary, DeliverySummary, Interval, Setting, Spread, Varied,
     VideoSummary,
@@ -44,9 +46,10 @@ pub use lasthop_traffic::{Kind, KindName, Message, Pace, Pieces, QuicLaw, Sizes,
 pub use memory::MemoryEstimate;
 pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{
-    AccessResult, Build, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult, Distribution,
-    FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
-    PoliciesResult, RunResult, SCHEMA_VERSION, SlowdownResult, StateShares, StationResult, UsedKernel,
+    AccessResult, Build, CellResult, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult,
+    Distribution, FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult,
+    NO_PEERS_OVER_LINKS, NodeResult, PoliciesResult, RunResult, SCHEMA_VERSION, SlowdownResult, StateShares,
+    StationResult, UsedKernel,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOST_BLOCKS, MAX_HOSTS, Scenario, ineffective_keys};

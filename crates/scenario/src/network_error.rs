@@ -53,6 +53,7 @@ fn place(field: Field) -> (&'static str, &'static str) {
     let (access, hosts, links) = (key!(ScenarioKeys, access), key!(ScenarioKeys, hosts), key!(ScenarioKeys, links));
     match field {
         Field::Network(NetworkField::Hosts) => (hosts, hosts),
+        Field::Network(NetworkField::Cells) => (key!(ScenarioKeys, cells), key!(ScenarioKeys, cells)),
         Field::Network(NetworkField::Nodes | NetworkField::Attached | NetworkField::Links) => (links, links),
         Field::Host(_, field) => (hosts, key_of_host(field)),
         Field::Wifi(field) => (access, key_of_wifi(field)),

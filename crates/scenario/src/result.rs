@@ -67,6 +67,12 @@ pub struct RunResult {
     pub utilization: f64,
     /// The shared last hop; without one, the totals of all links.
     pub access: AccessResult,
+    /// Each access point of several, or where not all hear all; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<CellResult>,
+    /// Who hears whom there: the hosts, then the access points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeResult>,
     /// Each direction of each link of `[[links]]`; empty with a shared last hop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkResult>,
@@ -259,7 +265,7 @@ pub struct AccessResult {
     /// Packets that this queue marked with CE (ECN).
     #[serde(default)]
     pub downlink_marks: u64,
-    /// Mean length of that queue over time, in packets; `None` where there is none, as on links.
+    /// Mean length of that queue over time, in packets; `None` where there is none, as on links, or several.
     pub downlink_queue_mean: Option<f64>,
     /// The 95 % quantile of its length over time, in packets; `None` as above.
     pub downlink_queue_p95: Option<f64>,
@@ -287,6 +293,47 @@ pub struct AccessResult {
     /// Each station of a Wi-Fi access; empty on a wired link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,
+}
+
+/// An access point with its stations. The field names are keys of `result.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// Its name.
+    pub name: String,
+    /// Goodput, summed over the connections of its hosts.
+    pub goodput_mbps: f64,
+    /// Packets that its access point's queue refused or dropped.
+    pub downlink_drops: u64,
+    /// Mean length of that queue over time, in packets.
+    pub downlink_queue_mean: f64,
+    /// The 95 % quantile of its length over time, in packets.
+    pub downlink_queue_p95: f64,
+    /// Collisions at receivers of this cell, with whomever.
+    pub collisions: u64,
+    /// Shares of the time by this cell's use of the medium, 0..=1.
+    pub air_shares: BTreeMap<String, f64>,
+    /// Share of the time in which the access point senses other cells, 0..=1.
+    pub neighbours_share: f64,
+}
+
+/// A host or an access point, with what it has of others. The field names are keys of `result.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeResult {
+    /// Its name.
+    pub name: String,
+    /// The place of its cell in `cells`.
+    pub cell: u16,
+    /// Where it is, in metres, if the scenario says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_m: Option<(f64, f64)>,
+    /// The nodes whose frames it receives, by their places in `nodes`.
+    pub hears: Vec<u16>,
+    /// Those that it only senses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub senses: Vec<u16>,
+    /// Those that only disturb what it receives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed_by: Vec<u16>,
 }
 
 /// Traffic of one direction of a link.

@@ -1,6 +1,7 @@
 //! The typed scenario: a run's input, with units.
 
 use crate::ScenarioError;
+use crate::cells::Layout;
 use crate::keys::{
     AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_agents, leave_out_rate_of_mcs, place_header,
 };
@@ -58,6 +59,7 @@ pub struct Scenario {
     pub(crate) given: Vec<Given>,
     pub(crate) assumed_headers: Vec<AssumedHeader>,
     wiring: Wiring,
+    layout: Option<Layout>,
     network: lasthop_network::Config,
     source: Arc<Source>,
 }
@@ -269,17 +271,12 @@ impl Scenario {
     /// The name of each host, by index: "laptop" of a block of one, "laptop-1" and so on of a block of several, and
     /// "host-3" of the host 3 of a block without a name.
     pub fn host_names(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for block in &self.hosts {
-            for number in 1..=block.count {
-                names.push(match &block.name {
-                    Some(name) if block.count == 1 => name.clone(),
-                    Some(name) => format!("{name}-{number}"),
-                    None => format!("host-{}", names.len()),
-                });
-            }
-        }
-        names
+        names_by_block(&self.hosts).into_iter().flat_map(|(_, names)| names).collect()
+    }
+
+    /// Access points beside each other, and who hears whom; `None` if all hear all, in one cell.
+    pub const fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
     }
 
     /// Every host with its connections. Moments are drawn from the seed's streams `start/host-H/flow-F`, `stop/host-H/flow-F` and
@@ -353,7 +350,9 @@ impl Scenario {
         }
         let wiring = Wiring::read(&document, &keys.links)?;
         let hosts = host_blocks(&document, &keys, &wiring)?;
-        let network = crate::build::network(&document, &keys, &hosts, &wiring, &traces)?;
+        let layout = Layout::read(&document, &keys, &names_by_block(&hosts))?;
+        let cells = layout.as_ref().map(|layout| layout.cells().clone());
+        let network = crate::build::network(&document, &keys, &hosts, (&wiring, cells), &traces)?;
         Ok(Self {
             name: keys.name,
             duration: Span::from_secs_f64(duration_s),
@@ -362,6 +361,7 @@ impl Scenario {
             seed: keys.seed,
             hosts,
             wiring,
+            layout,
             network,
             source: document.source(),
             given,
@@ -369,6 +369,22 @@ impl Scenario {
             table: with_digests(document.table, &keys.hosts),
         })
     }
+}
+
+/// The name of each block, and of each of its hosts.
+fn names_by_block(blocks: &[HostBlock]) -> Vec<(Option<String>, Vec<String>)> {
+    let mut hosts = 0;
+    let block = |block: &HostBlock| {
+        let name = |number| match &block.name {
+            Some(name) if block.count == 1 => name.clone(),
+            Some(name) => format!("{name}-{number}"),
+            None => format!("host-{}", hosts + number - 1),
+        };
+        let names = (1..=block.count).map(name).collect();
+        hosts += block.count;
+        (block.name.clone(), names)
+    };
+    blocks.iter().map(block).collect()
 }
 
 /// Writes beside each law of one's own which one it was.

@@ -344,12 +344,14 @@ impl QueueSeries {
 /// The name of the access point's queue in results and series.
 pub const ACCESS_POINT: &str = "access_point";
 
-/// A queue's name in results and series: `access_point`, `host_3`, `path_up`, `path_down`, `link_2_forth`,
+/// A queue's name in results and series: `access_point` (of several the first; then `access_point_1`), `host_3`, `path_up`,
+/// `path_down`, `link_2_forth`,
 /// `link_2_back`. Links are counted from 0, each of a multiple block separately.
 pub fn place_name(place: lasthop_network::QueueId) -> String {
     match place {
         lasthop_network::QueueId::Host(node) => format!("host_{}", node.0),
         lasthop_network::QueueId::AccessPoint => ACCESS_POINT.into(),
+        lasthop_network::QueueId::OtherAccessPoint(number) => format!("{ACCESS_POINT}_{number}"),
         lasthop_network::QueueId::PathUp => "path_up".into(),
         lasthop_network::QueueId::PathDown => "path_down".into(),
         lasthop_network::QueueId::Link { link, way: lasthop_network::Way::Forth } => format!("link_{link}_forth"),

@@ -42,7 +42,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("warmup_s = 5", "warm_up_s = 5"),
         "good.toml:3: warm_up_s: unknown key; did you mean warmup_s?; accepted: name, duration_s, warmup_s, \
-         seed, sample_ms, access, path, links, changes, hosts"
+         seed, sample_ms, access, path, cells, hearing, links, changes, hosts"
     );
     let nested = message("start_s = [0, 1]", "starts_s = 3");
     assert!(

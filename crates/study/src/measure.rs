@@ -22,12 +22,13 @@ use crate::part::Part;
 use crate::problem::{Kind, Problem};
 use crate::search::Found;
 use lasthop_scenario::{
-    AccessResult, Build, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction, FlowResult,
-    HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION,
-    SlowdownResult, StateShares, StationResult, UsedKernel, VideoResult,
+    AccessResult, Build, CellResult, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction,
+    FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, NodeResult, PoliciesResult,
+    RunResult, SCHEMA_VERSION, SlowdownResult, StateShares, StationResult, UsedKernel, VideoResult,
 };
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -262,7 +263,19 @@ pub fn whole_result() -> RunResult {
         losses: 0,
     };
     let shares = ["idle", "contention", "success", "broadcast", "collision", "error"];
-    let air_shares = shares.iter().map(|name| ((*name).to_owned(), 0.0)).collect();
+    let air_shares: BTreeMap<String, f64> = shares.iter().map(|name| ((*name).to_owned(), 0.0)).collect();
+    let cell = CellResult {
+        name: String::new(),
+        goodput_mbps: 1.0,
+        downlink_drops: 0,
+        downlink_queue_mean: 1.0,
+        downlink_queue_p95: 1.0,
+        collisions: 0,
+        air_shares: air_shares.clone(),
+        neighbours_share: 0.0,
+    };
+    let node =
+        NodeResult { name: String::new(), cell: 0, at_m: None, hears: vec![1], senses: vec![1], disturbed_by: vec![1] };
     let host = HostPolicyResult { control_enabled_at_s: Some(1.0), ..HostPolicyResult::default() };
     RunResult {
         schema_version: SCHEMA_VERSION,
@@ -293,6 +306,8 @@ pub fn whole_result() -> RunResult {
             stations: vec![station],
             ..AccessResult::default()
         },
+        cells: vec![cell],
+        nodes: vec![node],
         links: vec![link],
         flows: vec![flow],
         convergence: vec![ConvergenceResult {

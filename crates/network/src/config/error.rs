@@ -50,6 +50,7 @@ pub enum NetworkField {
     Nodes,
     Attached,
     Links,
+    Cells,
 }
 
 /// A field of [`HostConfig`](crate::HostConfig).

@@ -1,9 +1,11 @@
 //! Whether a configuration describes a network that can be built.
 
 use super::{
-    AccessConfig, Config, ConfigError, DirectionConfig, DirectionField, Field, HostConfig, HostField, HostPath,
-    LinkField, LinksConfig, NetworkField, PathConfig, PathField, QueueField, Topology, WifiConfig, WifiField,
+    AccessConfig, Cells, Config, ConfigError, DirectionConfig, DirectionField, Field, HearingLevel, HostConfig,
+    HostField, HostPath, LinkField, LinksConfig, NetworkField, PathConfig, PathField, QueueField, Topology, WifiConfig,
+    WifiField,
 };
+use crate::change::Changed;
 use crate::queue::{Discipline, QueueConfig};
 use crate::wifi::{Band, ChannelWidth, Modulation, PhyRate, RateControl, Standard};
 use lasthop_units::{Bytes, Rate, Span};
@@ -39,7 +41,47 @@ impl Config {
         for (index, host) in self.hosts.iter().enumerate() {
             host.validate(&self.topology).map_err(ConfigError::of(|field| Field::Host(index, field)))?;
         }
+        if let Some(cells) = &self.cells {
+            cells.validate(self)?;
+        }
         self.validate_changes()
+    }
+}
+
+impl Cells {
+    fn validate(&self, network: &Config) -> Result<(), ConfigError> {
+        let check =
+            |holds, problem: &dyn Fn() -> (String, String)| check(holds, Field::Network(NetworkField::Cells), problem);
+        let is_wifi = matches!(network.topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
+        check(is_wifi, &|| ("there".into(), "none, for only Wi-Fi has cells".into()))?;
+        let (hosts, nodes) = (network.hosts.len(), self.nodes());
+        check(self.access_points >= 1 && nodes < usize::from(u16::MAX), &|| {
+            (format!("{} access points", self.access_points), "1 or more, and with the hosts below 65535".into())
+        })?;
+        check(self.of_host.len() == hosts, &|| {
+            (format!("for {} hosts", self.of_host.len()), format!("an access point for each of the {hosts} hosts"))
+        })?;
+        check(self.hearing.len() == nodes * nodes, &|| {
+            (format!("hearing of {} pairs", self.hearing.len()), format!("of {} pairs", nodes * nodes))
+        })?;
+        check(self.capture_db > 0.0 && self.capture_db.is_finite(), &|| {
+            (format!("capture_db {}", self.capture_db), "more than 0 dB".into())
+        })?;
+        for (host, &number) in self.of_host.iter().enumerate() {
+            let number = usize::from(number);
+            check(number < self.access_points, &|| {
+                (format!("access point {number} of host {host}"), format!("0 to {}", self.access_points - 1))
+            })?;
+            let hears = |from, to| self.hearing(from, to).level == HearingLevel::Hears;
+            let access_point = hosts + number;
+            check(hears(host, access_point) && hears(access_point, host), &|| {
+                (format!("host {host} and access point {number} apart"), "they hear each other".into())
+            })?;
+        }
+        let held = network.changes.iter().any(|change| matches!(change.what, Changed::Station { held: Some(_), .. }));
+        check(!held, &|| {
+            ("with stations held".into(), "no station held, where there are several cells or levels of hearing".into())
+        })
     }
 }
 

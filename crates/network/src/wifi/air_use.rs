@@ -34,6 +34,13 @@ impl AirMeter {
         self.since = now;
     }
 
+    /// So much that was booked as a success was an error, as far as it was booked.
+    pub(super) fn turn_into_error(&mut self, time: Span) {
+        let time = time.min(self.booked.success);
+        self.booked.success -= time;
+        self.booked.error += time;
+    }
+
     /// The booked times, with the time since then on this use.
     pub(super) fn until(&self, now: Time, air_use: AirUse) -> AirTime {
         let mut air = self.booked;

@@ -32,7 +32,8 @@
 //!                                                            [frozen]
 //! ```
 //!
-//! Leaves out: capture, hidden stations, differences in propagation.
+//! Leaves out: differences in propagation. All sense all here; where they do not, each node counts alone
+//! (`medium/per_node`).
 //!
 //! References: 802.11-2020 §10.3.4.2 (basic access), §10.3.4.3 (backoff), §10.3.3 (contention window).
 
@@ -429,7 +430,7 @@ impl Contender {
 
 /// This many slots later, or earlier.
 #[inline]
-fn later(at: Time, slots: i8, slot: Span) -> Time {
+pub(super) fn later(at: Time, slots: i8, slot: Span) -> Time {
     if slots == 0 {
         return at;
     }
@@ -438,7 +439,7 @@ fn later(at: Time, slots: i8, slot: Span) -> Time {
 }
 
 /// Slots after `ready` that end before a transmission is sensed.
-fn slots_before(sensed: Time, ready: Time, slot: Span) -> u64 {
+pub(super) fn slots_before(sensed: Time, ready: Time, slot: Span) -> u64 {
     (sensed - Span::from_nanos(1) - ready).as_nanos() / slot.as_nanos()
 }
 

@@ -34,6 +34,20 @@ impl Band {
             Self::Ghz5 => 5.0,
         }
     }
+
+    /// The loss in dB over this distance in m, indoors: free space up to 10 m, 35 dB for each further factor of ten.
+    ///
+    /// ```text
+    /// L = 40.05 + 20 log10(f / 2.4 GHz) + 20 log10(min(d, 10 m)) + 35 log10(max(d, 10 m) / 10 m)        d at least 1 m
+    /// ```
+    ///
+    /// Source: IEEE 802.11-14/0980r16, TGax simulation scenarios, scenario 2 (enterprise), without walls.
+    pub fn path_loss_db(self, metres: f64) -> f64 {
+        const BREAKPOINT: f64 = 10.0;
+        let metres = metres.max(1.0);
+        let near = 20.0 * libm::log10(metres.min(BREAKPOINT));
+        40.05 + 20.0 * libm::log10(self.ghz() / 2.4) + near + 35.0 * libm::log10(metres.max(BREAKPOINT) / BREAKPOINT)
+    }
 }
 
 impl fmt::Display for Band {
@@ -111,6 +125,19 @@ mod tests {
         let of = |&standard: &Standard| HostConfig { standard: Some(standard), ..HostConfig::new(1) };
         let hosts: Vec<_> = stations.iter().map(of).collect();
         Cell::new(&WifiConfig { band, ..WifiConfig::new(standard) }, &hosts)
+    }
+
+    #[test]
+    fn the_loss_is_free_space_up_to_10_m_and_35_db_a_factor_of_ten_beyond() {
+        // 40.05; + 20; + 20 + 35. At 5 GHz 20 log10(5 / 2.4) = 6.375 more.
+        for (band, metres, db) in [
+            (Band::Ghz2_4, 1.0, 40.05),
+            (Band::Ghz2_4, 10.0, 60.05),
+            (Band::Ghz2_4, 100.0, 95.05),
+            (Band::Ghz5, 10.0, 66.425),
+        ] {
+            assert!((band.path_loss_db(metres) - db).abs() < 1e-3, "{band}, {metres} m");
+        }
     }
 
     #[test]

@@ -34,7 +34,9 @@
 //! After ACKTimeout a sender waits a whole DIFS, as in 802.11-2020 §10.23.2.4 for EDCA; §10.3.4.3 leaves it open for
 //! DCF.
 //!
-//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point. A sender gives up a
+//! Where not all hear all, or with several access points, points 2 to 6 hold at each node for itself (`per_node`).
+//!
+//! Leaves out: fragments, power saving, beacons of the access point. A sender gives up a
 //! frame at the end of the collision, not at ACKTimeout. The Block Ack agreements exist from the start.
 //!
 //! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18
@@ -43,6 +45,8 @@
 mod broadcasts;
 mod categories;
 mod held;
+mod per_node;
+mod reception;
 mod transmission;
 mod watched;
 
@@ -50,13 +54,13 @@ use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, ModeId, Unanswered};
 use super::backoff::Contention;
 use super::constants::{PhyRate, Standard};
-use super::direction::{Controllers, DOWN, Direction, Ends, Link, UP};
+use super::direction::{Controllers, DOWN, Direction, Link, UP};
 use super::edca::Category;
 use super::noise::Noise;
 use super::originator::{Content, Fate, Limits};
 use super::rate_control::{Controller as _, Decision, RateControl, RateSet};
 use super::sender::Sender;
-use crate::config::{HostConfig, WifiConfig, WifiRules};
+use crate::config::{Cells, HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{AnyQueue, Queue as _, QueueConfig, ReadAck};
 use crate::random::{Streams, happens};
@@ -66,6 +70,7 @@ use crate::watch::AirFate;
 use categories::Marked;
 use held::Holds;
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use per_node::PerNode;
 use rand_chacha::ChaCha8Rng;
 use transmission::Transmission;
 use watched::AirTap;
@@ -74,8 +79,12 @@ use watched::AirTap;
 pub(crate) struct Medium<P> {
     times: AirTimes,
     contention: Contention,
+    /// What each node hears for itself, if not all hear all: [`Phase::ByNode`].
+    per_node: Option<Box<PerNode>>,
+    /// By station: the node of its access point.
+    access_points: Vec<usize>,
     controllers: Controllers,
-    /// The stations, then the access point, in best effort. Behind them, those in other categories, once used.
+    /// The stations, then the access points, in best effort. Behind them, those in other categories, once used.
     senders: Vec<Sender<P>>,
     /// By node: its stream of frame errors.
     error_streams: Vec<ChaCha8Rng>,
@@ -128,10 +137,17 @@ enum Phase {
     Frames(Time),
     /// It was received; the response ends then.
     Response(Time),
+    /// Each node has its own, for ever.
+    ByNode,
 }
 
 impl<P: Clone> Medium<P> {
-    pub(crate) fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams) -> Self {
+    /// `cells`: what there is beside one cell in which all hear all.
+    pub(crate) fn new(config: &WifiConfig, hosts: &[HostConfig], cells: Option<&Cells>, streams: Streams) -> Self {
+        let access_points: Vec<_> = match cells {
+            None => vec![hosts.len(); hosts.len()],
+            Some(cells) => cells.of_host.iter().map(|&number| hosts.len() + usize::from(number)).collect(),
+        };
         let standard = config.standard;
         let times = AirTimes::new(config, hosts);
         let controllers = Controllers::new(config, hosts, streams);
@@ -142,7 +158,7 @@ impl<P: Clone> Medium<P> {
         let mut add = |name: &str, queue, window| {
             let stream = |purpose: &str| streams.stream(&format!("wifi/{purpose}/{name}"));
             contenders.push((window, stream("backoff")));
-            let txop = if senders.len() == hosts.len() { config.access_point_txop } else { Span::ZERO };
+            let txop = if senders.len() >= hosts.len() { config.access_point_txop } else { Span::ZERO };
             queues.push(queue);
             let queue = AnyQueue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
             senders.push(Sender::new(senders.len(), Category::BestEffort, txop, queue));
@@ -151,13 +167,22 @@ impl<P: Clone> Medium<P> {
         for ((host, own), number) in hosts.iter().zip(&controllers.stations).zip(&controllers.numbers) {
             add(&number.to_string(), QueueConfig::fifo(host.queue_packets), own.standard.window(own.rate));
         }
-        add("access-point", config.access_point_queue, times.cell.access_point_window);
-        senders[hosts.len()].queue.number_stations(&controllers.numbers);
+        for number in 0..cells.map_or(1, |cells| cells.access_points) {
+            add(&access_point_name(number), config.access_point_queue, times.cell.access_point_window);
+        }
+        senders[hosts.len()..].iter_mut().for_each(|one| one.queue.number_stations(&controllers.numbers));
         let broadcast_stream = |number| streams.stream(&format!("wifi/broadcast-error/{number}"));
         let broadcast_streams = controllers.numbers.iter().map(broadcast_stream).collect();
-        let mut contention = Contention::new(times.cell.slot, times.cell.sensing, contenders);
-        for (station, own) in controllers.stations.iter().enumerate() {
-            contention.differ(station, own.standard.space_slots() as i8 - standard.space_slots() as i8);
+        let more_slots = |own: &WifiConfig| own.standard.space_slots() as i8 - standard.space_slots() as i8;
+        let (mut per_node, mut contention) = (None, Contention::new(times.cell.slot, times.cell.sensing, Vec::new()));
+        if let Some(cells) = cells {
+            let more_slots = controllers.stations.iter().map(more_slots).collect();
+            per_node = Some(Box::new(PerNode::new(cells, &times.cell, contenders, more_slots)));
+        } else {
+            contention = Contention::new(times.cell.slot, times.cell.sensing, contenders);
+            for (station, own) in controllers.stations.iter().enumerate() {
+                contention.differ(station, more_slots(own));
+            }
         }
         let of_station = |(host, own)| Noise::new(own, host, &times);
         let noises: Vec<_> = hosts.iter().zip(&controllers.stations).map(of_station).collect();
@@ -169,6 +194,7 @@ impl<P: Clone> Medium<P> {
         let lowest_basic = if has_dsss { PhyRate::Mbps1 } else { PhyRate::Mbps6 };
         Self {
             contention,
+            access_points,
             on_air: Vec::with_capacity(senders.len()),
             sending: Vec::with_capacity(senders.len()),
             waits: Vec::with_capacity(senders.len()),
@@ -191,7 +217,8 @@ impl<P: Clone> Medium<P> {
             holds: Holds::new(hosts.len()),
             retry_limit: config.retry_limit,
             rules: config.rules,
-            phase: Phase::Silent,
+            phase: if per_node.is_some() { Phase::ByNode } else { Phase::Silent },
+            per_node,
             reserved_until: Time::ZERO,
             air: AirMeter::new(Time::ZERO),
             measured_since: Time::ZERO,
@@ -208,7 +235,12 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn offer_down(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        self.offer(now, self.directions.len(), packet)
+        let of = match packet.to {
+            Destination::Node(to) => to,
+            Destination::Broadcast => packet.from,
+        };
+        let access_point = self.access_points.get(of.index()).copied().unwrap_or(self.directions.len());
+        self.offer(now, access_point, packet)
     }
 
     /// Changes a station; the frame on the air keeps its rate.
@@ -255,10 +287,11 @@ impl<P: Clone> Medium<P> {
                 None => self.on_broadcast_over(now, outcome),
             },
             Phase::Response(_) => self.on_response_over(now, outcome),
+            Phase::ByNode => self.step_by_node(now, arrived, outcome),
         }
     }
 
-    /// The packets in all queues of a node: a station, or the access point after them.
+    /// The packets in all queues of a node: a station, or an access point after them.
     pub(crate) fn queue_len(&self, node: usize) -> usize {
         self.senders_of(node).map(|sender| self.senders[sender].queue.len()).sum()
     }
@@ -296,13 +329,17 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) {
-        statistics.air = self.air.until(now, self.air_use());
-        statistics.collisions = self.collisions;
+        if let Some(per_node) = &self.per_node {
+            per_node.report(now, statistics);
+        } else {
+            statistics.air = self.air.until(now, self.air_use());
+            statistics.collisions = self.collisions;
+        }
         statistics.broadcasts = self.broadcasts;
         statistics.to_all = self.to_all;
         for (station, ways) in self.directions.iter().enumerate() {
             let [mut up, mut down] = Way::BOTH.map(|way| ways[way].report(&self.times));
-            for frame in self.on_air.iter().filter(|_| self.phase != Phase::Silent) {
+            for frame in self.frames_on_air() {
                 let way = frame.link.filter(|link| link.station == station).map(|link| link.way);
                 let of = if way == Some(UP) { &mut up } else { &mut down };
                 of.air += if way.is_some() { frame.data_between(self.measured_since, now) } else { Span::ZERO };
@@ -315,6 +352,7 @@ impl<P: Clone> Medium<P> {
 
     pub(crate) fn reset_statistics(&mut self, now: Time) {
         self.air = AirMeter::new(now);
+        self.per_node.iter_mut().for_each(|per_node| per_node.reset_statistics(now));
         self.measured_since = now;
         self.to_all = Span::ZERO;
         self.collisions = 0;
@@ -326,7 +364,7 @@ impl<P: Clone> Medium<P> {
 
     fn offer(&mut self, now: Time, node: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
         let station = match packet.to {
-            Destination::Node(to) if node == self.directions.len() => to.index(),
+            Destination::Node(to) if node >= self.directions.len() => to.index(),
             _ => node,
         };
         let category = self.category_of(station, packet.dscp);
@@ -345,6 +383,9 @@ impl<P: Clone> Medium<P> {
     /// The sender has something to send from now on.
     fn contend(&mut self, now: Time, sender: usize) {
         let node = self.senders[sender].node;
+        if self.phase == Phase::ByNode {
+            return self.contend_by_node(now, sender);
+        }
         if self.phase == Phase::Silent && !self.contention.is_backlogged() {
             self.air.book(now, self.air_use());
         }
@@ -383,6 +424,16 @@ impl<P: Clone> Medium<P> {
 
     /// Starts the sender's transmission at `start`, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
+        let frame = self.next_transmission(now, sender, start);
+        self.phase = match self.phase {
+            Phase::Frames(until) => Phase::Frames(until.max(frame.end)),
+            _ => Phase::Frames(frame.end),
+        };
+        self.on_air.push(frame);
+    }
+
+    /// What the sender sends from `start` on.
+    fn next_transmission(&mut self, now: Time, sender: usize, start: Time) -> Transmission {
         let Sender { node, txop, .. } = self.senders[sender];
         let link = self.next_link(now, sender);
         let txop_end = if txop.is_zero() { Time::ZERO } else { start + txop };
@@ -403,12 +454,8 @@ impl<P: Clone> Medium<P> {
         };
         let end = start + if is_rts { times.rts } else { duration };
         self.to_all += content.share_to_all(end - start);
-        self.on_air.push(Transmission { sender, node, mode, link, content, duration, is_rts, end, txop_end });
         self.measure(now, node);
-        self.phase = match self.phase {
-            Phase::Frames(until) => Phase::Frames(until.max(end)),
-            Phase::Silent | Phase::Response(_) => Phase::Frames(end),
-        };
+        Transmission { sender, node, mode, link, content, duration, is_rts, end, txop_end }
     }
 
     /// The contents of this link's next transmission, which has this much time with its response, and how to send it.
@@ -469,7 +516,7 @@ impl<P: Clone> Medium<P> {
 
     fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let frame = self.on_air[0];
-        let is_received = self.receive(&frame, link, now, &mut go_on(now, link, arrived, outcome));
+        let is_received = self.receive(&frame, link, now, |_| false, &mut go_on(now, link, arrived, outcome));
         if self.air_tap.0.is_some() {
             self.tell_aired(now, &frame, if is_received { AirFate::Received } else { AirFate::Error });
         }
@@ -479,83 +526,6 @@ impl<P: Clone> Medium<P> {
         } else {
             self.on_error(now, &frame, link, outcome);
         }
-    }
-
-    /// The receiver accepts a transmission. Returns whether anything was received.
-    fn receive(&mut self, frame: &Transmission, link: Link, now: Time, go_on: &mut impl FnMut(Packet<P>)) -> bool {
-        let noise = &self.noises[link.station];
-        let Direction { ends, counts, .. } = &mut self.directions[link.station][link.way];
-        let Ends { originator, recipient } = ends.at_mut(link.category);
-        if frame.content.frames == 0 {
-            let is_lost = happens(noise.control(frame.mode).request, &mut self.error_streams[frame.node]);
-            if !is_lost {
-                recipient.on_request(originator.start(), go_on);
-            }
-            return !is_lost;
-        }
-        let mode = self.times.mode(frame.mode);
-        let mut loss = noise.frames(frame.mode);
-        let queue = &mut self.senders[frame.sender].queue;
-        let (mut received, mut is_lost) = (0, false);
-        for number in 0..frame.content.frames {
-            // An A-MSDU is lost or received as a whole.
-            if !originator.frames()[number].joins {
-                let bytes = originator.mpdu_bytes(mode, number);
-                is_lost = happens(loss.of(bytes), &mut self.error_streams[frame.node]);
-            }
-            if let Some(watch) = &mut self.air_tap.0 {
-                watch.errors.push(is_lost);
-            }
-            if is_lost {
-                continue;
-            }
-            received += 1;
-            let sent = &mut originator.frames()[number];
-            if !sent.is_received {
-                sent.is_received = true;
-                let packet = queue.take(sent.place);
-                let taken = match sent.joins {
-                    true => recipient.receive_rest(packet, &mut *go_on),
-                    false => recipient.receive(now, sent.sequence, packet, &mut *go_on),
-                };
-                if let Err(packet) = taken {
-                    queue.desk_mut().lost(now, Cause::TooLate, &packet, None);
-                }
-            }
-        }
-        recipient.release(go_on);
-        counts.errors += (frame.content.frames - received) as u64;
-        received > 0
-    }
-
-    #[inline(never)]
-    fn on_deadline(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
-        let due = self.deadlines.first();
-        let (place, station) = (due / 2 / self.directions.len(), due / 2 % self.directions.len());
-        let link = Link { station, way: Way::BOTH[due % 2], category: Category::BY_PLACE[place] };
-        let ends = self.directions[link.station][link.way].ends.at_mut(link.category);
-        ends.recipient.on_deadline(go_on(now, link, arrived, outcome));
-        self.watch_deadline(now, link);
-    }
-
-    /// Sets the deadline of the frames held by the link's receiver. It may be past if they waited behind something
-    /// else.
-    #[inline]
-    fn watch_deadline(&mut self, now: Time, link: Link) {
-        let mut deadline = self.directions[link.station][link.way].ends.at_mut(link.category).recipient.deadline();
-        if self.holds.has(link.station) {
-            deadline = Time::MAX;
-        }
-        if deadline < Time::MAX || self.next_deadline < Time::MAX {
-            self.set_deadline(link, deadline.max(now));
-        }
-    }
-
-    #[inline(never)]
-    fn set_deadline(&mut self, link: Link, at: Time) {
-        let number = 2 * (link.category.place() * self.directions.len() + link.station) + link.way as usize;
-        self.deadlines.set(number, at);
-        self.next_deadline = self.deadlines.first_at();
     }
 
     fn on_response_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
@@ -584,7 +554,11 @@ impl<P: Clone> Medium<P> {
         self.air.book(now, self.air_use());
         self.to_all += frame.content.share_to_all(now - frame.end);
         self.settle(now, &frame, link, true, outcome);
-        if frame.txop_end > now && self.go_on_in_txop(now, frame) {
+        if frame.txop_end > now
+            && let Some(next) = self.next_in_txop(now, frame)
+        {
+            self.on_air[0] = next;
+            self.phase = Phase::Frames(next.end);
             self.contention.on_answered(frame.sender);
         } else {
             self.finish(frame.sender);
@@ -635,7 +609,10 @@ impl<P: Clone> Medium<P> {
             if self.settle(now, frame, link, false, outcome) {
                 self.finish(frame.sender);
             } else {
-                self.contention.on_failure(frame.sender);
+                match &mut self.per_node {
+                    None => self.contention.on_failure(frame.sender),
+                    Some(per_node) => per_node.access.on_failure(frame.sender),
+                }
             }
         } else {
             self.fail_broadcast(now, frame, outcome);
@@ -653,7 +630,7 @@ impl<P: Clone> Medium<P> {
     ) -> bool {
         if frame.is_data()
             && (is_answered || link.way == DOWN)
-            && let Some(access_point) = self.known_sender(self.directions.len(), link.category)
+            && let Some(access_point) = self.known_sender(self.access_points[link.station], link.category)
         {
             self.senders[access_point].queue.on_airtime(link.station, frame.duration);
         }
@@ -709,6 +686,9 @@ impl<P: Clone> Medium<P> {
     /// The sender's last exchange is over, with success or not, and it starts a new one.
     fn finish(&mut self, sender: usize) {
         self.senders[sender].failures = 0;
+        if self.phase == Phase::ByNode {
+            return self.finish_by_node(sender);
+        }
         self.contention.on_done(sender);
         if !self.can_send(sender) {
             self.contention.on_empty(sender);
@@ -730,14 +710,21 @@ impl<P: Clone> Medium<P> {
 
     /// The other end of a link.
     fn receiver_of(&self, link: Link) -> usize {
-        if link.way == UP { self.directions.len() } else { link.station }
+        if link.way == UP { self.access_points[link.station] } else { link.station }
     }
 
     fn next_on_air(&self) -> Time {
         match self.phase {
             Phase::Silent => self.contention.next_access(),
             Phase::Frames(until) | Phase::Response(until) => until,
+            Phase::ByNode => self.next_by_node(),
         }
+    }
+
+    /// What is on the air, with the exchange around it.
+    fn frames_on_air(&self) -> impl Iterator<Item = &Transmission> {
+        let by_node = self.per_node.iter().flat_map(|per_node| per_node.frames());
+        self.on_air.iter().filter(|_| self.phase != Phase::Silent).chain(by_node)
     }
 
     fn air_use(&self) -> AirUse {
@@ -748,8 +735,14 @@ impl<P: Clone> Medium<P> {
             Phase::Frames(_) if self.on_air.len() > 1 => AirUse::Collision,
             Phase::Frames(_) if self.on_air[0].link.is_none() => AirUse::Broadcast,
             Phase::Frames(_) => AirUse::Success,
+            Phase::ByNode => self.per_node.as_ref().map_or(AirUse::Idle, |per_node| per_node.air_use()),
         }
     }
+}
+
+/// The name of an access point's random streams.
+fn access_point_name(number: usize) -> String {
+    if number == 0 { "access-point".into() } else { format!("access-point/{number}") }
 }
 
 /// The link of packets without a mark.

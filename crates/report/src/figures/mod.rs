@@ -6,6 +6,7 @@ mod canvas;
 mod cases;
 mod cdf;
 mod difference;
+mod hearing;
 mod interval;
 mod lines;
 mod marks;
@@ -45,6 +46,7 @@ pub(crate) struct Figure {
 
 /// The names of the figures that [`of_run`] can make.
 pub(crate) const OF_RUN: &[&str] = &[
+    "hearing",
     "goodput",
     "goodput-over-time",
     "goodput-cdf",
@@ -76,7 +78,7 @@ pub(crate) fn name_in_study(index: usize, title: &str) -> String {
 
 /// Every figure of one run for which its series have data.
 pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
-    let mut figures = Vec::new();
+    let mut figures: Vec<Figure> = hearing::hearing(run).into_iter().collect();
     figures.extend(bars::goodput_of_run(run).map(|svg| Figure {
         name: "goodput".into(),
         title: "Goodput of each host".into(),

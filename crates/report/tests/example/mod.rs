@@ -248,6 +248,8 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         datagrams: None,
         videos: None,
         utilization: 0.93,
+        cells: Vec::new(),
+        nodes: Vec::new(),
         links: Vec::new(),
         access: AccessResult { downlink_drops: losses * 3, downlink_queue_p95: Some(99.0), ..AccessResult::default() },
         flows: flows.iter().map(flow_result).collect(),

@@ -1,12 +1,14 @@
 //! Every key of a scenario file: the declaration from which the reader, the overrides of the command line, the messages about
 //! mistakes, the tables of `docs/guide/scenario*.md` and the JSON Schema come.
 
+mod cells;
 mod laws;
 mod presets;
 mod wifi;
 mod wires;
 mod words;
 
+pub(crate) use cells::{CellKeys, HearingKeys};
 pub(crate) use laws::place_header;
 pub use laws::{LawMaker, make_own_laws_with};
 pub(crate) use presets::PresetName;
@@ -56,7 +58,11 @@ keys! {
             access: Option<AccessKeys>, Presence::Unless("links");
             /// What lies behind it.
             path: Option<PathKeys>, Presence::Unless("links");
-            /// Links between nodes, instead of the two above.
+            /// Access points beside each other, with their stations ([cells](../models/cells.md)).
+            cells: Vec<CellKeys>, Presence::IfGiven;
+            /// Who hears whom, where not all hear all.
+            hearing: Vec<HearingKeys>, Presence::IfGiven;
+            /// Links between nodes, instead of access and path.
             links: Vec<LinkKeys>, Presence::IfGiven;
             /// What is different from some moment on.
             changes: Vec<ChangeKeys>, Presence::IfGiven;
@@ -179,6 +185,20 @@ keys! {
         after_collision: bool = choice(&[("eifs", false), ("difs", true)]), "eifs", when wifi();
         /// *wired* Delay of the link in milliseconds, each way.
         delay_ms: Span = milliseconds(0.0, 60_000.0), 0.0, when is("kind", ["wired"]);
+        /// *wifi* By how many dB a frame must exceed all others together, at its receiver, to be received nevertheless (capture).
+        /// Without it, 10. With [cells or levels of hearing](#cells) only.
+        capture_db: Option<f64> = above(0.0, 60.0), Absent, when [wifi(), vec![When::Not(cells::alone_in_vain)]].concat();
+        /// *wifi* The power of all transmitters in dBm, which with the places says who hears whom. Without it, 20.
+        tx_power_dbm: Option<f64> = number(-20.0, 40.0), Absent, when [wifi(), vec![When::Not(cells::place_in_vain)]].concat();
+        /// *wifi* The power in dBm from which a transmission is sensed. Without it, -82.
+        sense_dbm: Option<f64> = number(-110.0, -20.0), Absent, when [wifi(), vec![When::Not(cells::place_in_vain)]].concat();
+        /// *wifi* The power in dBm from which it is also received, with its duration field; not below `sense_dbm`. Without it, as
+        /// that.
+        hear_dbm: Option<f64> = number(-110.0, -20.0), Absent, when [wifi(), vec![When::Not(cells::place_in_vain)]].concat();
+        /// *ax* Spatial reuse: the power in dBm from which transmissions of other cells are sensed, -82 to -62 (OBSS_PD). It bounds
+        /// `tx_power_dbm`, which is then the highest permitted if it is not given. Without it, as `sense_dbm`.
+        obss_pd_dbm: Option<f64> =
+            number(-82.0, -62.0), Absent, when [wifi(), is("standard", ["802.11ax"]), vec![When::Not(cells::place_in_vain)]].concat();
         adjust |section| {
             section.presets = presets::of("access");
             section.preset_pairs = vec![(key!(AccessKeys, queue_packets), key!(AccessKeys, queue))];
@@ -354,6 +374,12 @@ keys! {
         /// The stack's defaults: "2012" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the
         /// papers; "modern" is Linux today.
         era: Era = choice(Era::WORDS), "2012";
+        /// *wifi* Which access point they belong to: the name of one of `[[cells]]`; must be given if there are several.
+        cell: Option<String> = node(), Absent, when station();
+        /// *wifi* Where they are, in metres, if the access points have places.
+        x_m: Option<f64> = number(-10_000.0, 10_000.0), Absent, when station();
+        /// *wifi* The same, across; without it, 0.
+        y_m: Option<f64> = number(-10_000.0, 10_000.0), Absent, when [station(), vec![When::Given("x_m")]].concat();
         /// *links* The node that the hosts of this block sit on; must be given there. `#` is the number of the host within the
         /// block, from 1.
         node: Option<String> = node(), Absent;

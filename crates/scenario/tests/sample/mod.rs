@@ -67,6 +67,8 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         videos: None,
         utilization: 0.875,
         access: lasthop_measure::access(&statistics(), true),
+        cells: Vec::new(),
+        nodes: Vec::new(),
         links: links(),
         flows: vec![flow(0, goodputs[0]), flow(1, goodputs[1])],
         convergence: Vec::new(),
@@ -159,6 +161,7 @@ pub(crate) fn statistics() -> Statistics {
             max_packets: 100,
             marks: 7,
         }],
+        cells: Vec::new(),
         links: Vec::new(),
         stations: vec![StationStatistics { node: NodeId(0), up, down: WifiLinkStatistics::default() }],
     }

@@ -28,6 +28,8 @@ pub(crate) fn bare_result(scenario: &Scenario) -> RunResult {
         videos: None,
         utilization: 0.0,
         access: AccessResult::default(),
+        cells: Vec::new(),
+        nodes: Vec::new(),
         links: Vec::new(),
         flows: Vec::new(),
         convergence: Vec::new(),

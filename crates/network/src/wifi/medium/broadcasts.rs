@@ -26,31 +26,45 @@ impl<P: Clone> Medium<P> {
     #[inline(never)]
     pub(super) fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.air.book(now, self.air_use());
-        let Transmission { sender, mode, content, .. } = self.on_air[0];
-        let eifs = self.times.mode(mode).unanswered.eifs;
         let aired = self.on_air[0];
+        let eifs = self.times.mode(aired.mode).unanswered.eifs;
         self.tell_aired(now, &aired, AirFate::Received);
-        let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
-        for to in self.receivers(&packet) {
-            let loss = self.noises[to.index()].frames(mode).of(content.bytes);
-            if happens(loss, &mut self.broadcast_streams[to.index()]) {
-                self.senders[sender].queue.desk_mut().lost(now, Cause::FrameError, &packet, Some(to));
-                waits.push((to.index(), now + eifs));
-            } else {
-                outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
-            }
-        }
-        self.finish_broadcast(now, sender, &packet, outcome);
+        self.deliver_broadcast(now, &aired, |_| true, |station| waits.push((station, now + eifs)), outcome);
         self.resume(now, now + self.times.cell.space, &waits);
         waits.clear();
         self.waits = waits;
     }
 
+    /// A broadcast has ended: it reaches the stations that have `heard` it, but for noise; `missed` gets the others.
+    pub(super) fn deliver_broadcast(
+        &mut self,
+        now: Time,
+        frame: &Transmission,
+        heard: impl Fn(usize) -> bool,
+        mut missed: impl FnMut(usize),
+        outcome: &mut Outcome<'_, P>,
+    ) {
+        let Transmission { sender, mode, content, .. } = *frame;
+        let packet = self.senders[sender].queue.pop(now);
+        for to in self.receivers(frame.node, &packet) {
+            let loss = self.noises[to.index()].frames(mode).of(content.bytes);
+            let has_heard = heard(to.index());
+            if has_heard && !happens(loss, &mut self.broadcast_streams[to.index()]) {
+                outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
+                continue;
+            }
+            let cause = if has_heard { Cause::FrameError } else { Cause::Collision };
+            self.senders[sender].queue.desk_mut().lost(now, cause, &packet, Some(to));
+            missed(to.index());
+        }
+        self.finish_broadcast(now, sender, &packet, outcome);
+    }
+
     #[cold]
     pub(super) fn fail_broadcast(&mut self, now: Time, frame: &Transmission, outcome: &mut Outcome<'_, P>) {
         let packet = self.senders[frame.sender].queue.pop(now);
-        let receivers = self.receivers(&packet);
+        let receivers = self.receivers(frame.node, &packet);
         let desk = self.senders[frame.sender].queue.desk_mut();
         receivers.for_each(|to| desk.lost(now, Cause::Collision, &packet, Some(to)));
         self.finish_broadcast(now, frame.sender, &packet, outcome);
@@ -64,9 +78,10 @@ impl<P: Clone> Medium<P> {
         self.finish(sender);
     }
 
-    /// The receivers of a broadcast by the access point.
-    fn receivers(&self, packet: &Packet<P>) -> impl Iterator<Item = NodeId> + use<P> {
-        let from = packet.from;
-        (0..self.directions.len()).map(|station| NodeId(station as u16)).filter(move |&station| station != from)
+    /// The receivers of a broadcast by this access point.
+    fn receivers(&self, access_point: usize, packet: &Packet<P>) -> impl Iterator<Item = NodeId> + use<P> {
+        let of_cell = |station: &usize| self.access_points[*station] == access_point && *station != packet.from.index();
+        let stations: Vec<_> = (0..self.directions.len()).filter(of_cell).collect();
+        stations.into_iter().map(|station| NodeId(station as u16))
     }
 }

@@ -1,6 +1,6 @@
 //! The access categories of a node, and their TXOPs: points 8 and 9 of [`super`].
 
-use super::{Medium, Phase, Transmission, best_effort};
+use super::{Medium, Phase, Transmission, access_point_name, best_effort};
 use crate::queue::{AnyQueue, Queue as _};
 use crate::schedule::Schedule;
 use crate::statistics::{LengthOverTime, Way};
@@ -56,16 +56,23 @@ impl<P: Clone> Medium<P> {
                 self.watch_deadline(now, link);
             }
         }
-        let is_access_point = node == self.directions.len();
+        let is_access_point = node >= self.directions.len();
         let Parameters { window, aifsn, txop } = category.parameters(is_access_point);
         let numbers = &self.controllers.numbers;
-        let at = if is_access_point { "access-point".to_owned() } else { numbers[node].to_string() };
+        let at = match node.checked_sub(self.directions.len()) {
+            Some(number) => access_point_name(number),
+            None => numbers[node].to_string(),
+        };
         let name = format!("{at}/{}", category.name());
         let stream = self.streams.stream(&format!("wifi/backoff/{name}"));
         let mut queue = AnyQueue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
         queue.number_stations(numbers);
         self.read_acks.into_iter().for_each(|read| queue.read_acks(read));
-        let sender = self.contention.add(window, aifsn as i8 - USUAL_AIFSN as i8, stream, node);
+        let more_slots = aifsn as i8 - USUAL_AIFSN as i8;
+        let sender = match &mut self.per_node {
+            None => self.contention.add(window, more_slots, stream, node),
+            Some(per_node) => per_node.access.add(window, more_slots, stream, node),
+        };
         let reports = self.senders[node].reports;
         self.senders.push(Sender::new(node, category, txop, queue));
         self.senders[sender].reports = reports;
@@ -143,9 +150,9 @@ impl<P: Clone> Medium<P> {
         });
     }
 
-    /// Starts the next transmission of the frame's TXOP, if it fits in. Returns whether it does.
+    /// The next transmission of the frame's TXOP, if one fits in.
     #[inline(never)]
-    pub(super) fn go_on_in_txop(&mut self, now: Time, frame: Transmission) -> bool {
+    pub(super) fn next_in_txop(&mut self, now: Time, frame: Transmission) -> Option<Transmission> {
         let start = now + self.times.cell.sifs;
         let Transmission { sender, node, .. } = frame;
         let time = frame.txop_end.saturating_since(start);
@@ -153,21 +160,19 @@ impl<P: Clone> Medium<P> {
             self.put_aside(now, sender);
         }
         if time.is_zero() || !self.can_send(sender) {
-            return false;
+            return None;
         }
-        let Some(link) = self.next_link(now, sender) else { return false };
+        let link = self.next_link(now, sender)?;
         let is_request = self.directions[link.station][link.way].ends.at_mut(link.category).originator.is_request_due();
         let (Decision { mode, .. }, content) = self.fill(now, sender, link, Some(time), false);
         let times = self.times.mode(mode);
         let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
         if (content.frames == 0 && !is_request) || duration + times.block_ack > time {
-            return false;
+            return None;
         }
         let end = start + duration;
         self.to_all += content.share_to_all(end - start);
-        self.on_air[0] = Transmission { mode, link: Some(link), content, duration, is_rts: false, end, ..frame };
-        self.phase = Phase::Frames(end);
         self.measure(now, node);
-        true
+        Some(Transmission { mode, link: Some(link), content, duration, is_rts: false, end, ..frame })
     }
 }

@@ -131,7 +131,7 @@ impl<P: Clone> Medium<P> {
 
     /// Of the access point's senders: packets to held stations make room for others.
     pub(super) fn put_aside(&mut self, now: Time, sender: usize) {
-        if self.senders[sender].node == self.directions.len() {
+        if self.senders[sender].node >= self.directions.len() {
             self.holds.stations().for_each(|station| self.senders[sender].put_aside(now, station));
         }
     }

@@ -57,8 +57,10 @@ impl<P: Clone> Medium<P> {
     pub(super) fn watch_sender(&mut self, sender: usize) {
         let Some(watch) = &self.air_tap.0 else { return };
         let sender = &mut self.senders[sender];
-        let is_station = sender.node < self.directions.len();
-        let place = if is_station { QueueId::Host(NodeId(sender.node as u16)) } else { QueueId::AccessPoint };
+        let place = match sender.node.checked_sub(self.directions.len()) {
+            Some(number) => QueueId::of_access_point(number),
+            None => QueueId::Host(NodeId(sender.node as u16)),
+        };
         sender.queue.desk_mut().tap = Tap::new(&watch.log, place);
     }
 
@@ -80,6 +82,8 @@ impl<P: Clone> Medium<P> {
     /// A transmission has ended like this. Call it before its frames are settled.
     #[cold]
     pub(super) fn tell_aired(&mut self, now: Time, frame: &Transmission, fate: AirFate) {
+        let access_point =
+            frame.link.map_or(frame.node, |link| self.access_points[link.station]) - self.directions.len();
         let Some(watch) = &mut self.air_tap.0 else { return };
         let errors = std::mem::take(&mut watch.errors);
         let mode = self.times.mode(frame.mode);
@@ -109,6 +113,7 @@ impl<P: Clone> Medium<P> {
             started: frame.end - length,
             at: now,
             station: frame.link.map(|link| NodeId(link.station as u16)),
+            access_point,
             is_up: frame.link.is_some_and(|link| link.way == UP),
             kind,
             rate: mode.rate,
@@ -121,13 +126,12 @@ impl<P: Clone> Medium<P> {
 
     /// The watching ends: tells what is on the air.
     pub(crate) fn tell_unfinished(&mut self, now: Time) {
-        let on_air = self.on_air.clone();
         let is_on_air = |frame: &&Transmission| match self.phase {
             Phase::Silent => false,
-            Phase::Frames(_) => true,
+            Phase::Frames(_) | Phase::ByNode => true,
             Phase::Response(_) => frame.is_rts,
         };
-        let unfinished: Vec<_> = on_air.iter().filter(is_on_air).collect();
-        unfinished.into_iter().for_each(|frame| self.tell_aired(now, frame, AirFate::Unfinished));
+        let unfinished: Vec<_> = self.frames_on_air().filter(is_on_air).copied().collect();
+        unfinished.iter().for_each(|frame| self.tell_aired(now, frame, AirFate::Unfinished));
     }
 }
