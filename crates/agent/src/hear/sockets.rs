@@ -254,7 +254,7 @@ impl ToRelay {
             && let Some(more) = self.log_limit.may_say(now)
         {
             warn!(
-                "the relay {} does not answer for {} s: does `lasthop relay` run there, with this group key?{more}",
+                "the relay {} does not answer for {} s: does lasthop relay run there, with this group key?{more}",
                 self.address,
                 silent.as_secs_f64().round()
             );
