@@ -277,7 +277,8 @@ impl Reader<'_> {
             let (ones, others) = (self.called(&path, one, names, layout)?, self.called(&path, other, names, layout)?);
             let pairs = ones.iter().flat_map(|&one| others.iter().map(move |&other| (one, other)));
             let pairs: Vec<_> = pairs.filter(|(one, other)| one != other).collect();
-            if pairs.is_empty() {
+            // A block may be left out by its count of 0.
+            if pairs.is_empty() && !ones.is_empty() && !others.is_empty() {
                 let problem = format!("\"{one}\" and \"{other}\" are one and the same");
                 return Err(self.document.error(&path, problem, "two that differ, or a block of several hosts"));
             }

@@ -65,6 +65,12 @@ fn blocks_of_hearing_speak_of_pairs_both_ways_and_the_last_one_counts() {
 }
 
 #[test]
+fn a_block_that_is_left_out_hears_nobody() {
+    let scenario = read(&HIDDEN.replace("count = 2", "count = 0").replace("\"a-1\"", "\"a\""));
+    assert_eq!(level(&scenario, "b", "access-point"), Hears);
+}
+
+#[test]
 fn places_give_levels_by_the_loss_over_their_distance() {
     // 802.11g at 20 dBm: -40.05 dBm at 10 m, -75.05 at 100 m, -82 at 158 m, -94 at 348 m.
     for (x_m, expected) in [(100, Hears), (150, Hears), (170, Disturbed), (340, Disturbed), (360, Misses)] {
