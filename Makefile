@@ -3,9 +3,10 @@
 CARGO ?= cargo
 LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
+VERSION ?= 0.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages supply-chain site test-site docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +65,9 @@ packages: setup ## .deb, .rpm and tarball for amd64 and arm64, with the list of 
 
 test-packages: ## install, upgrade, remove and purge these packages in fresh roots of Debian 12 and 13, and by rpm (root; debootstrap, rpm, qemu-user-static)
 	@scripts/test-packages $(OUT)/packages
+
+release: setup ## VERSION=0.2.0: packages, wheels, notes and sums of a release in out/release, and how to publish it (half an hour; SIGN=KEY signs by gpg; DRY=1: seconds, nothing is compiled)
+	@scripts/release $(VERSION) $(if $(SIGN),--sign $(SIGN)) $(if $(DRY),--dry-run)
 
 supply-chain: ## licences, sources and known holes of all crates, by cargo-deny (built once, two minutes; the network for the latter)
 	@scripts/supply-chain

@@ -480,3 +480,32 @@ fn every_file_of_tests_is_a_test_or_a_module_of_one() {
     }
     assert!(listed > 40, "{listed}");
 }
+
+/// In a clone, which has no changes: this tree may have some.
+#[test]
+fn a_release_sets_the_version_and_cuts_the_changelog_in_a_clone_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clone = folder.path().join("clone");
+    let run = |program: &Path, words: &[&str]| {
+        let output = Command::new(program).args(words).current_dir(folder.path()).output().expect("it starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let cloned =
+        run(Path::new("git"), &["clone", "--quiet", &root().display().to_string(), &clone.display().to_string()]);
+    assert_eq!(cloned.0, Some(0), "{}", cloned.1);
+    let script = clone.join("scripts/release");
+    for (version, words) in [("0.0.9", "is not above"), ("1.2", "accepted: three numbers")] {
+        let (code, said) = run(&script, &[version, "--dry-run"]);
+        assert!(code == Some(2) && said.contains(words), "{said}");
+    }
+    let (code, said) = run(&script, &["99.0.0", "--dry-run"]);
+    assert_eq!(code, Some(0), "{said}");
+    let of = |file: &str| std::fs::read_to_string(clone.join("out/release/99.0.0").join(file)).expect(file);
+    assert!(of("source/Cargo.toml").contains("\nversion = \"99.0.0\""));
+    assert!(of("source/CHANGELOG.md").contains("## Unreleased\n\n## 99.0.0 - 2"));
+    assert!(of("source/docs/guide/install.md").contains("lasthop_99.0.0_amd64.deb"));
+    assert!(of("files/NOTES.md").starts_with("### "));
+    assert!(of("files/SHA256SUMS").ends_with("  NOTES.md\n"));
+    let unchanged = run(Path::new("git"), &["-C", &clone.display().to_string(), "diff", "--exit-code", "--stat"]);
+    assert_eq!(unchanged.0, Some(0), "the user's own tree is as it was");
+}
