@@ -64,14 +64,17 @@ function scenario(chosen) {
 
 function cases(chosen, hosts, access) {
   const agents = hosts.flatMap((block, number) => (block.isStranger ? [] : [`hosts.${number}.policy=lasthop`]));
+  const prefer = hosts.flatMap((block, number) => (block.isStranger ? [] : [`hosts.${number}.prefer=latency`]));
   const queue = (name) => `access.queue=${name} access.queue_packets=${ROOM[name] ?? access.room}`;
   const second = {
-    agent: `with the agent: ${agents.join(" ")}`,
+    agent: agents.length && `with the agent: ${agents.join(" ")}`,
+    latency: agents.length && `the agent, for latency: ${[...agents, ...prefer].join(" ")}`,
     bbr: "BBR: hosts.*.congestion_control=bbr",
     cubic: "CUBIC: hosts.*.congestion_control=cubic",
-    none: null,
   };
   for (const name of ["fifo", "fq_codel", "cake", "dualpi2"]) second[name] = `${QUEUES[name]}: ${queue(name)}`;
+  // What is chosen already is no second case.
+  second[chosen.law] = second[chosen.queue] = null;
   return second[chosen.second] ? ["as chosen:", second[chosen.second]] : [];
 }
 
@@ -107,8 +110,15 @@ function run() {
   const [toml, cases] = [text.value, lines(casesText)];
   remember(toml, cases);
   showCommand(cases);
+  document.getElementById("own").hidden = !isEdited;
   mistake.hidden = true;
   notes.replaceChildren();
+  if (!isEdited && !toml.includes("[[hosts]]")) {
+    simulator.stop();
+    report.replaceChildren();
+    results.replaceChildren();
+    return tell("mistake", "Choose at least one device.");
+  }
   tell("running", "Running.");
   const begin = performance.now();
   simulator.ask({ toml, cases, run: true }, (answer) => heard(answer, begin, cases));
@@ -132,6 +142,8 @@ function heard(answer, begin, cases) {
       tell("done", `Done: in ${((performance.now() - begin) / 1000).toFixed(1)} s, on this machine.`);
       break;
     default:
+      report.replaceChildren();
+      results.replaceChildren();
       mistake.textContent = answer.text;
       mistake.hidden = false;
       tell(answer.event, answer.event === "broken" ? "lasthop itself has failed here: please report it." : "This scenario cannot be run.");
