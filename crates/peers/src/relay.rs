@@ -1,8 +1,8 @@
 //! Beacons passed on by unicast, where an access point keeps its clients from hearing each other (client isolation).
 //!
-//! A relay is a host that all can reach. Agents send it each datagram that they broadcast, and every [`EVERY`] it sends each of them, in one
-//! datagram or a few, what came anew from the others behind the same access point. What was signed goes on unchanged, so agents check it as
-//! if they had heard it.
+//! A relay is a host that all can reach. Agents send it each datagram that they broadcast. Every [`EVERY`] it sends each of them
+//! what came anew from the others behind the same access point, in one datagram or a few. What was signed goes on unchanged, so
+//! agents check it as if they had heard it.
 //!
 //! | offset | bytes | field | |
 //! | --- | --- | --- | --- |
@@ -11,16 +11,17 @@
 //! | | 1 | length | of the datagram that follows; once more for each |
 //! | | | datagram | a beacon or a note, as it was signed |
 //!
-//! It hears only hosts with its group key, and none twice ([`Receiver`]). So a stranger cannot make it send, and to an address goes only what
-//! the hosts of one access point say, while that address says something itself.
+//! It hears only hosts with its group key, and no datagram twice ([`Receiver`]). So a stranger cannot make it send. To an address
+//! goes only what the hosts of one access point say, while that address says something itself.
 //!
 //! *What it leaves out*: who lies though he has the key; addresses that change without a beacon.
 
 use crate::beacon::Receiver;
 use crate::group::GroupId;
-use crate::{LONGEST_AGE_OUT, PeerId, Reject};
+use crate::table::age_out;
+use crate::{Limits, PeerId, Reject};
 use lasthop_units::{Span, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// How often members are sent what is new, ...
@@ -97,7 +98,7 @@ impl Relay {
 
     /// How many hosts behind how many access points were heard of late.
     pub fn size(&self) -> (usize, usize) {
-        let groups: std::collections::BTreeSet<GroupId> = self.members.keys().map(|(group, _)| *group).collect();
+        let groups: BTreeSet<GroupId> = self.members.keys().map(|(group, _)| *group).collect();
         (self.members.len(), groups.len())
     }
 
@@ -108,7 +109,6 @@ impl Relay {
     pub fn on_datagram(&mut self, now: Time, wall_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<(), Reject> {
         let said = self.receiver.on_any(wall_ns, datagram)?;
         let is_full = self.members.len() >= MEMBERS;
-        let life = |interval: Span| (interval * 7).clamp(Span::from_secs(2), LONGEST_AGE_OUT);
         let key = (said.group, said.sender);
         // A note does not make a member.
         let member = match (self.members.get_mut(&key), said.interval) {
@@ -125,7 +125,7 @@ impl Relay {
         member.address = from;
         match said.interval {
             Some(interval) => {
-                member.until = now.saturating_add(life(interval));
+                member.until = now.saturating_add(age_out(interval, Limits::default().age_out));
                 member.beacon = Some(datagram.to_vec());
             }
             None if member.notes.len() < NOTES => member.notes.push(datagram.to_vec()),
@@ -229,7 +229,7 @@ mod tests {
         let rounds = |relay: &mut Relay, from: u64, to: u64| {
             (from..to).step_by(300).map(|ms| relay.round(at(ms)).len()).sum::<usize>()
         };
-        // 7 intervals of 0.3 s, 2.1 s.
+        // 6.7 intervals of 0.3 s, 2 s.
         assert_eq!(rounds(&mut relay, 0, 2_100), 0);
         assert_eq!(relay.size(), (1, 1));
         assert_eq!(rounds(&mut relay, 2_100, 9_000), 0);

@@ -391,6 +391,13 @@ impl Reject {
     }
 }
 
+/// How long a host that announces this interval is remembered without a beacon, at least for `least`.
+pub(crate) fn age_out(interval: Span, least: Span) -> Span {
+    let missed = u128::from(interval.as_nanos()) * 2_000_000_000 / u128::from(INTERVAL_OF_2_S.as_nanos());
+    let missed = Span::from_nanos(u64::try_from(missed).unwrap_or(u64::MAX));
+    missed.max(least).min(LONGEST_AGE_OUT)
+}
+
 impl PeerTable {
     /// A table without peers.
     pub fn new(limits: Limits) -> Self {
@@ -432,9 +439,7 @@ impl PeerTable {
         if is_new && self.peers.len() >= self.limits.identities && !self.make_room(now, report.busy_flows > 0) {
             return Err(self.reject(Reject::Identities));
         }
-        let missed = u128::from(interval.as_nanos()) * 2_000_000_000 / u128::from(INTERVAL_OF_2_S.as_nanos());
-        let missed = Span::from_nanos(u64::try_from(missed).unwrap_or(u64::MAX));
-        let age_out = missed.max(self.limits.age_out).min(LONGEST_AGE_OUT);
+        let age_out = age_out(interval, self.limits.age_out);
         let since = *self.since.get_or_insert(now);
         let mut first = Entry {
             report,

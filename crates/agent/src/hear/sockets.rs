@@ -1,8 +1,8 @@
 //! The UDP sockets for beacons: IPv4 broadcast and IPv6 link-local multicast on one interface.
 //!
 //! Both are bound to the interface and to the broadcast or group address. So they receive no unicast, and nothing from
-//! beyond the next router. A third one, if a relay is configured, is connected to it, and hears nobody else. An interface that is down, without an address or gone is no error: a later
-//! [`Sockets::refresh`] opens the missing socket.
+//! beyond the next router. A third one, if a relay is configured, is connected to it, and hears nobody else. An interface
+//! that is down, without an address or gone is no error: a later [`Sockets::refresh`] opens the missing socket.
 //!
 //! Any user may bind a UDP port. If another process has ours and does not share it, a raw socket receives a copy of
 //! each datagram, and beacons leave from another port. (The UDP sockets share their port, SO_REUSEADDR. Beacons cannot
