@@ -217,10 +217,11 @@ fn wait_for_emulator(of: &Child) -> PathBuf {
     emulator.into_inner().expect("found")
 }
 
+/// These tests take what others leave of the processors (scripts/test), which may be little for minutes.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < Duration::from_secs(120), "never: {what}");
+        assert!(since.elapsed() < Duration::from_secs(900), "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -246,8 +247,7 @@ fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
     killed.kill().expect("it runs");
     killed.wait().expect("it ends");
     wait_until("the kernel has ended the emulator", || !emulator.exists());
-    // Its folder goes with the next run.
-    assert!(folder.exists());
+    // Its folder goes with the next run, which may be that of a test beside this one.
     result(&[]);
     assert!(!folder.exists(), "{} is left", folder.display());
 }
