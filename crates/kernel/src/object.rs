@@ -4,7 +4,7 @@ use crate::error::{Error, io_error};
 use crate::layout::{self, ControlOps, Name, Settings};
 use crate::log;
 use crate::mode::Mode;
-use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, TypeId};
 use libbpf_rs::{
     AsRawLibbpf, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, OpenProgramMut,
@@ -14,9 +14,10 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::mem::offset_of;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
@@ -45,7 +46,7 @@ pub(crate) struct Variant {
     /// A program can be attached where packets leave, by a link (since 6.6).
     pub(crate) packets_seen: bool,
     /// Connections that open, get a segment or send one again are reported, and sockets with our mark can be walked (since
-    /// 5.9).
+    /// 5.9). Without, each walk is of all sockets.
     pub(crate) marks: bool,
     /// A transmission with nothing in flight is an event by itself, `cwnd_event_tx_start` (seen in 7.2).
     pub(crate) start_told: bool,
@@ -64,10 +65,42 @@ impl Variant {
         let reported = ["inet_sock_set_state", "tcp_probe", "tcp_retransmit_skb"].into_iter().all(|name| {
             kernel.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
         });
-        let walked = kernel.type_by_name::<Struct<'_>>("bpf_iter__bpf_sk_storage_map");
-        let marks = reported && walked.is_some();
+        let marks = reported && walks_maps(kernel);
         Self { state_changes: state_changes.is_some(), flags_told, cgroups_told, packets_seen, marks, start_told }
     }
+}
+
+/// Whether the kernel walks the sockets of a map. Some that can refuse it, with EPERM, where they restrict what programs write.
+pub(crate) fn walks_maps(kernel: &Btf<'_>) -> bool {
+    static WALKS: OnceLock<bool> = OnceLock::new();
+    let Some(target) = kernel.type_by_name::<Func<'_>>("bpf_iter_bpf_sk_storage_map") else { return false };
+    let target = u32::from(target.type_id());
+    *WALKS.get_or_init(|| {
+        // r0 = 0; exit
+        let program = [0xb7_u64.to_le(), 0x95_u64.to_le()];
+        let mut options = libbpf_sys::bpf_prog_load_opts {
+            sz: size_of::<libbpf_sys::bpf_prog_load_opts>() as u64,
+            expected_attach_type: libbpf_sys::BPF_TRACE_ITER,
+            attach_btf_id: target,
+            ..Default::default()
+        };
+        // SAFETY: two instructions, two strings that end in zero, and options whose size is told; nothing is kept.
+        #[allow(unsafe_code)]
+        let loaded = unsafe {
+            libbpf_sys::bpf_prog_load(
+                libbpf_sys::BPF_PROG_TYPE_TRACING,
+                c"lasthop_probe".as_ptr(),
+                c"GPL".as_ptr(),
+                program.as_ptr().cast(),
+                2,
+                &raw mut options,
+            )
+        };
+        // SAFETY: a descriptor that the kernel has just given, and nobody else has.
+        #[allow(unsafe_code)]
+        let program = (loaded >= 0).then(|| unsafe { OwnedFd::from_raw_fd(loaded) });
+        program.is_some()
+    })
 }
 
 /// How many arguments the kernel passes to `cong_control`.

@@ -38,6 +38,8 @@ pub enum Feature {
     StateChanges,
     /// Programs see packets that leave by an interface.
     LeavingPackets,
+    /// Programs walk the sockets of a map, so that those at rest need no look.
+    MapIterator,
     /// The programs that observe sockets load.
     ObserveLoads,
     /// The programs of the clamp load.
@@ -63,7 +65,7 @@ pub struct Support {
 
 impl Feature {
     /// All, most fundamental first.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Privilege,
         Self::KernelBtf,
         Self::SocketIterator,
@@ -75,6 +77,7 @@ impl Feature {
         Self::CubicCalls,
         Self::ControlLinks,
         Self::LeavingPackets,
+        Self::MapIterator,
         Self::ObserveLoads,
         Self::ClampLoads,
         Self::ControlLoads,
@@ -94,6 +97,7 @@ impl Feature {
             Self::CubicCalls => "cubic-calls",
             Self::StateChanges => "state-changes",
             Self::LeavingPackets => "leaving-packets",
+            Self::MapIterator => "map-iterator",
             Self::ObserveLoads => "observe-loads",
             Self::ClampLoads => "clamp-loads",
             Self::ControlLoads => "control-loads",
@@ -116,6 +120,9 @@ impl Feature {
             Self::ControlLinks => "struct_ops links (Linux 6.4)",
             Self::StateChanges => "the tracepoint tcp_cong_state_set (Linux 5.19)",
             Self::LeavingPackets => "BPF programs for leaving packets, by link (Linux 6.6, CONFIG_NET_XGRESS)",
+            Self::MapIterator => {
+                "BPF iteration over the sockets of a map (Linux 5.9; some kernels refuse it): without, each look is at all sockets"
+            }
             Self::ObserveLoads => "loading the programs that watch sockets (Linux 5.11)",
             Self::ClampLoads => "loading the programs of the clamp (Linux 5.15)",
             Self::ControlLoads => "loading our congestion control (Linux 6.4)",
@@ -134,7 +141,7 @@ impl Feature {
             Self::Cgroup2 | Self::SocketOperations => matches!(mode, Mode::Control | Mode::Clamp),
             Self::SocketIteratorChanges => matches!(mode, Mode::Control | Mode::Clamp),
             Self::ControlPrograms | Self::CubicCalls | Self::ControlLinks => mode == Mode::Control,
-            Self::StateChanges | Self::LeavingPackets => false,
+            Self::StateChanges | Self::LeavingPackets | Self::MapIterator => false,
             Self::ObserveLoads => mode == Mode::Observe,
             Self::ClampLoads => mode == Mode::Clamp,
             Self::ControlLoads => mode == Mode::Control,
@@ -254,6 +261,7 @@ fn present(feature: Feature, kernel: Option<&Btf<'_>>) -> bool {
         Feature::CubicCalls => has_function("cubictcp_cong_avoid") && kernel.is_some_and(cubic_leaves_room),
         Feature::ControlLinks => has_struct("bpf_struct_ops_link"),
         Feature::LeavingPackets => has_struct("tcx_link"),
+        Feature::MapIterator => kernel.is_some_and(object::walks_maps),
         Feature::StateChanges => has_type("btf_trace_tcp_cong_state_set"),
         // only loading shows
         Feature::ObserveLoads | Feature::ClampLoads | Feature::ControlLoads => true,

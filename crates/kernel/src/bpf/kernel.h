@@ -363,6 +363,19 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };
 
+struct file;
+struct task_struct;
+struct socket {
+	struct sock *sk;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
+};
+
 struct bpf_map;
 struct bpf_iter__bpf_sk_storage_map {
 	struct bpf_iter_meta *meta;

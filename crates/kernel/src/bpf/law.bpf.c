@@ -757,22 +757,35 @@ struct tcp_congestion_ops law = {
 };
 
 /*
- * One record per socket with this law, in all network namespaces. Hook: iter/bpf_sk_storage_map on `flows`; context
- * struct bpf_iter__bpf_sk_storage_map, socket not locked, so the numbers of one record may be an ACK apart. If the
- * sequence's buffer is full, the kernel drops the record and visits the socket again after the next read.
+ * One record for each file of a process whose socket has this law, in all network namespaces. Hook: iter/task_file;
+ * context struct bpf_iter__task_file, socket not locked, so the numbers of one record may be an ACK apart. If the
+ * sequence's buffer is full, the kernel drops the record and visits the file again after the next read. A walk of the map
+ * `flows` would be shorter; some kernels refuse each iterator over a map.
  */
-SEC("iter/bpf_sk_storage_map")
-int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
+SEC("iter/task_file")
+int show_flows(struct bpf_iter__task_file *ctx)
 {
 	struct lh_flow_record record = {};
 	struct tcp_congestion_ops___read *ops;
-	struct sock *sk = ctx->sk;
-	void *flow = ctx->value;
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct file *file = ctx->file;
+	struct socket *socket;
+	struct tcp_sock *tp;
+	struct sock *sk;
+	void *flow;
 
-	/* the last call of a walk has neither */
-	if (!sk || !flow)
+	/* the last call of a walk has none */
+	if (!file)
 		return 0;
+	socket = bpf_sock_from_file(file);
+	if (!socket)
+		return 0;
+	sk = socket->sk;
+	if (!sk)
+		return 0;
+	flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+	if (!flow)
+		return 0;
+	tp = (struct tcp_sock *)sk;
 	record.cookie = bpf_get_socket_cookie(sk);
 	record.now_us = bpf_ktime_get_ns() / 1000;
 	read_endpoints(sk, &record.ends);

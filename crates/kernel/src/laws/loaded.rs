@@ -15,11 +15,11 @@ use lasthop_laws::{LawName, Parameters, finite_ssthresh};
 use lasthop_units::Time;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
+use std::collections::BTreeMap;
 use std::ffi::c_char;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use zerocopy::IntoBytes as _;
 
@@ -192,7 +192,7 @@ impl Handles {
             .map_err(KernelError::exchange("setting a law's parameters"))?)
     }
 
-    /// The sockets that have it now, in all network namespaces.
+    /// The sockets of processes that have it now, in all network namespaces, by their cookies.
     ///
     /// # Errors
     /// If the kernel cannot be asked to walk them.
@@ -209,7 +209,10 @@ impl Handles {
             let (record, flow) = bytes.split_at(size_of::<FlowRecord>());
             Some((layout::first(record)?, flow))
         });
-        Ok(records.filter(ours).filter_map(|(record, flow)| socket_state(self.law, &btf, record, flow)).collect())
+        let states = records.filter(ours).filter_map(|(record, flow)| socket_state(self.law, &btf, record, flow));
+        // A socket may be in several files.
+        let states: BTreeMap<_, _> = states.map(|state| (state.cookie, state)).collect();
+        Ok(states.into_values().collect())
     }
 }
 
@@ -296,10 +299,7 @@ impl Loaded {
             MapHandle::try_from(&object::map(&object, name)).map_err(KernelError::exchange("looking at a law's maps"))
         };
         let (parameters, counters) = (handle(".data.parameters")?, handle(".bss.counters")?);
-        let flows = handle("flows")?;
-        let walk = object::program(&object, "show_flows")
-            .attach_iter(flows.as_fd())
-            .map_err(KernelError::attach("iter/bpf_sk_storage_map"))?;
+        let walk = object::program(&object, "show_flows").attach().map_err(KernelError::attach("iter/task_file"))?;
         // before anybody can choose the law, so that no listener is missed
         let (last_link, attached) = LastLink::attach(options.law, &object)?.unzip();
         let registered = object
