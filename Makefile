@@ -6,7 +6,7 @@ OUT ?= out
 VERSION ?= 0.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-wifi test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-vpn test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel ho
 
 test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (as test-kernels, and iperf3)
 	@scripts/test-wifi $(OUT)/kernels
+
+test-vpn: build ## the agent on a host whose traffic goes through WireGuard, between two network namespaces (root; wireguard-go, wireguard-tools, iperf3; a minute)
+	@scripts/test-vpn $(LASTHOP)
 
 test-cdg: setup ## Linux's own CDG beside cdg-linux through one bottleneck, under Debian's 6.12 in an emulated machine (as test-kernels, and iperf3)
 	@scripts/test-cdg $(OUT)/kernels

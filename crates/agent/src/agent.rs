@@ -430,7 +430,7 @@ impl<'a> Agent<'a> {
 
 /// The interface to manage.
 pub(crate) fn interface(config: &Config) -> Result<Interface> {
-    Interface::find(config.interface.as_deref()).ok_or_else(|| {
+    Interface::of(config).ok_or_else(|| {
         Error::Refused(match &config.interface {
             Some(name) => format!("interface: there is no interface {name} (see `ip link`)"),
             None => "there is no default route: name the interface (`interface`, --interface)".to_owned(),

@@ -1,6 +1,7 @@
 //! The agent's configuration: a TOML file, and the command line's flags over it.
 
 use lasthop_files::{MOST_TYPED_BYTES, text_of};
+use lasthop_kernel::Kernel;
 use lasthop_keys::Preset::Absent;
 use lasthop_keys::{
     Document, DocumentError, Keys, Override, Part, Presence, Preset, Problem, Section, Takes, choice, flag, integer,
@@ -22,6 +23,9 @@ keys! {
     pub struct Config {
         /// The interface to the shared access network; without it, the one of the default route, followed when that moves.
         interface: Option<String> = interface(), Absent;
+        /// Interfaces whose packets leave by that one, wrapped: those of a VPN. Their connections are governed too, from when each
+        /// is there; at most 4.
+        tunnels: Vec<String> = tunnels(), Preset::none();
         /// What the agent may do: watch and record; also decide and say so; also apply what is decided.
         mode: Mode = choice(Mode::WORDS), "advise";
         /// Time between two decisions, in milliseconds.
@@ -206,6 +210,17 @@ fn interface() -> Takes<String> {
     line(15).and_then(|name| match name.contains('/') || name.contains(char::is_whitespace) {
         true => Err(Problem::new(format!("\"{name}\" cannot be that"), "the name of an interface, 1 to 15 characters")),
         false => Ok(name),
+    })
+}
+
+fn tunnels() -> Takes<Vec<String>> {
+    const ACCEPTED: &str = "a list of at most 4 names of interfaces, each once and not the managed one";
+    texts().and_then(|names| {
+        let fits = |name: &String| (1..16).contains(&name.len()) && !name.contains(['/', ' ', '\t']);
+        let is_new = |(index, name): (usize, &String)| !names[..index].contains(name);
+        let accepted =
+            names.len() <= Kernel::TUNNELS_MOST && names.iter().all(fits) && names.iter().enumerate().all(is_new);
+        if accepted { Ok(names) } else { Err(Problem::new(format!("{names:?} cannot be that"), ACCEPTED)) }
     })
 }
 

@@ -150,7 +150,7 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
 /// Under a service manager, which would start it again and again, an agent waits for its interface: the one that is
 /// named, or that of a default route. Returns whether it is there; `false`: it is to stop.
 fn wait_for_interface(config: &Config, orders: &Orders<'_>) -> bool {
-    let is_there = || Interface::find(config.interface.as_deref()).is_some();
+    let is_there = || Interface::of(config).is_some();
     if is_there() {
         return true;
     }

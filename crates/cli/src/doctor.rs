@@ -142,6 +142,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         let configured = config.as_ref().and_then(|config| config.interface.as_deref());
         let asked = network::Asked {
             interface: arguments.interface.as_deref().or(configured),
+            tunnels: config.as_ref().map_or(&[], |config| &config.tunnels),
             has_key: config.as_ref().map(|config| config.beacon.group_key_file.is_some()),
             peer: arguments.peer,
             load: arguments.load,
@@ -242,7 +243,7 @@ struct Looked {
 
 /// Examines this interface, or that of the default route.
 fn look(name: Option<&str>, config: Option<&Config>) -> Looked {
-    let Some(interface) = Interface::find(name) else {
+    let Some(interface) = Interface::find(name, config.map_or(&[], |config| &config.tunnels)) else {
         let none = match name {
             Some(name) => format!("none: there is no interface {name} in this network namespace"),
             None => "none: there is no default route, so the agent needs --interface".to_owned(),

@@ -28,6 +28,8 @@ pub type Cookie = u64;
 pub struct Options {
     /// The managed interface, in the network namespace of the thread that calls [`Kernel::load`].
     pub interface_index: u32,
+    /// Tunnels through it, such as a VPN's interface: their sockets are managed as well; at most [`Kernel::TUNNELS_MOST`].
+    pub tunnels: Vec<u32>,
     /// The cgroup (version 2) whose new sockets are observed; the root covers all.
     pub cgroup: PathBuf,
     /// Only sockets of this cgroup and its descendants are controlled; `None`: all. The path is followed, like those of
@@ -67,6 +69,7 @@ impl Options {
         };
         Ok(Self {
             interface_index,
+            tunnels: Vec::new(),
             cgroup,
             only_cgroup: None,
             excluded_cgroups: Vec::new(),
@@ -140,7 +143,8 @@ pub struct Observed {
 pub struct Kernel {
     name: String,
     mode: Mode,
-    interface_index: u32,
+    /// The managed interface, and its tunnels.
+    interfaces: Vec<u32>,
     namespace: Namespace,
     links: Links,
     bounds: Bounds,
@@ -182,7 +186,7 @@ struct Links {
     adopt: Option<Link>,
     release: Option<Link>,
     state_changes: Option<Link>,
-    leaving_packets: Option<Link>,
+    leaving_packets: Vec<Link>,
     #[expect(dead_code, reason = "it unregisters as it is dropped")]
     control: Option<Link>,
 }
@@ -216,6 +220,8 @@ impl Kernel {
     pub const BOUNDS_MOST: usize = layout::LH_BOUNDS_MAX as usize;
     /// The most [`Options::rules`].
     pub const RULES_MOST: usize = layout::LH_RULES_MAX as usize;
+    /// The greatest number of tunnels.
+    pub const TUNNELS_MOST: usize = layout::LH_TUNNELS_MAX as usize;
     /// The most cgroups that all options together name, those of patterns included.
     pub const CGROUPS_MOST: usize = layout::CGROUPS_MAX;
 
@@ -228,6 +234,12 @@ impl Kernel {
         let kernel = probe::require(options.mode)?;
         let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
         check_interface(options.interface_index)?;
+        options.tunnels.iter().try_for_each(|tunnel| check_interface(*tunnel))?;
+        let mut tunnels = [0; Self::TUNNELS_MOST];
+        let Some(told) = tunnels.get_mut(..options.tunnels.len()) else {
+            return Err(Error::TooMuch { what: "tunnels", reason: format!("at most {}", Self::TUNNELS_MOST) });
+        };
+        told.copy_from_slice(&options.tunnels);
         let leave = leave_keys(&options.leave)?;
         if options.excluded_cgroups.len() > layout::EXCLUDED_CGROUPS_MAX {
             let reason = format!("at most {}", layout::EXCLUDED_CGROUPS_MAX);
@@ -236,6 +248,7 @@ impl Kernel {
         let settings = Settings {
             netns_inum: namespace.inum(),
             interface_index: options.interface_index,
+            tunnels,
             clamp: u32::from(options.mode == Mode::Clamp),
             derive_flags: u32::from(options.derive_flags),
             take_chosen: u32::from(options.take_chosen),
@@ -268,7 +281,7 @@ impl Kernel {
         let mut loaded = Self {
             name,
             mode: options.mode,
-            interface_index: options.interface_index,
+            interfaces: [&[options.interface_index], &options.tunnels[..]].concat(),
             namespace,
             links,
             bounds,
@@ -559,7 +572,7 @@ impl Kernel {
     /// If the kernel has no [`Feature::LeavingPackets`], or refuses to attach the program.
     pub fn bound_received(&mut self) -> Result<(), Error> {
         let bounding = matches!(self.mode, Mode::Control | Mode::Clamp);
-        if !bounding || self.links.leaving_packets.is_some() {
+        if !bounding || !self.links.leaving_packets.is_empty() {
             return Ok(());
         }
         if !probe::missing(&[Feature::LeavingPackets]).is_empty() {
@@ -567,9 +580,10 @@ impl Kernel {
             return Err(Error::Unsupported { mode: self.mode, reason });
         }
         let program = object::program(&self.object, object::BOUND_RECEIVED);
-        let attach = || object::attach_leaving(&program, self.interface_index);
-        let attached = self.namespace.within(attach).map_err(Error::exchange_io("attaching to the interface"))?;
-        self.links.leaving_packets = Some(attached.map_err(Error::attach("tcx/egress of the interface"))?);
+        let attach = || self.interfaces.iter().map(|index| object::attach_leaving(&program, *index)).collect();
+        let attached: libbpf_rs::Result<_> =
+            self.namespace.within(attach).map_err(Error::exchange_io("attaching to the interface"))?;
+        self.links.leaving_packets = attached.map_err(Error::attach("tcx/egress of the interface"))?;
         Ok(())
     }
 

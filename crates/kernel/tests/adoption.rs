@@ -3,7 +3,7 @@
 
 mod support;
 
-use lasthop_kernel::{Kernel, Mode, Options, Rule, TooManyCgroups};
+use lasthop_kernel::{Error, Kernel, Mode, Options, Rule, TooManyCgroups};
 use std::fs;
 use std::path::PathBuf;
 use support::{A4, A6, B4, B6, Flow, Net, control, load, load_with, set_control};
@@ -94,6 +94,42 @@ fn loopback_and_other_interfaces_are_not_touched() {
         assert_eq!(control(&*flow.receiver), default);
     }
     assert_eq!(kernel.sample().expect("a walk"), []);
+}
+
+/// A tunnel over the path, as that of a VPN: what goes into t0 leaves by a0, wrapped.
+#[test]
+fn the_connections_in_a_tunnel_through_the_interface_are_governed_where_it_is_named() {
+    needs_root!();
+    let net = Net::direct();
+    for (host, own, other, inner) in [(&net.a, A4, B4, "10.79.0.1"), (&net.b, B4, A4, "10.79.0.2")] {
+        host.run(|| {
+            support::run(&format!("ip link add t0 type vxlan id 1 local {own} remote {other} dstport 4789"));
+            support::run(&format!("ip addr add {inner}/24 dev t0"));
+            support::run("ip link set t0 up");
+        });
+    }
+    let default = net.a.default_control();
+    let before = Flow::idle(&net.a, &net.b, "10.79.0.2");
+    let mut unnamed = load(&net);
+    assert_eq!(unnamed.adopt().expect("a walk").adopted, 0);
+    assert_eq!(Flow::idle(&net.a, &net.b, "10.79.0.2").control(), default);
+    drop(unnamed);
+
+    let tunnel = net.a.run(|| nix::net::if_::if_nametoindex("t0").expect("t0 exists"));
+    let mut kernel = load_with(&net, Mode::Control, |options| options.tunnels = vec![tunnel]);
+    assert_eq!(kernel.adopt().expect("a walk").adopted, 1);
+    let after = Flow::start(&net.a, &net.b, "10.79.0.2");
+    let outside = Flow::idle(&net.a, &net.b, B4);
+    for flow in [&before, &after, &outside] {
+        assert_eq!(flow.control(), kernel.name());
+    }
+    assert_eq!(kernel.sample().expect("a walk").len(), 3);
+    // What is received there is bounded as well: its ACKs leave by t0.
+    // Linux 6.6 can do it.
+    let attached = kernel.bound_received();
+    assert!(matches!(attached, Ok(()) | Err(Error::Unsupported { .. })), "{attached:?}");
+    drop(kernel);
+    assert_eq!([&before, &after, &outside].map(|flow| flow.control()), [default.clone(), default.clone(), default]);
 }
 
 #[test]

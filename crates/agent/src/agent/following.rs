@@ -18,7 +18,7 @@ use tracing::{info, warn};
 impl Agent<'_> {
     /// Checks whether the interface is still the same, and reads its addresses.
     pub(crate) fn refresh(&mut self, now: Time) {
-        let found = Interface::find(self.config.interface.as_deref());
+        let found = Interface::of(&self.config);
         self.hearing.refresh(now, found.as_ref());
         let Some(found) = found else {
             if let Some(more) = self.interface_log.may_say(now) {
@@ -31,7 +31,7 @@ impl Agent<'_> {
             self.look_at_link(now, false);
             return;
         };
-        let replaced = found.index != self.interface.index;
+        let replaced = found.index != self.interface.index || found.tunnels != self.interface.tunnels;
         self.interface = found;
         self.follow_group(now);
         if replaced || self.tcp.is_none() {
@@ -189,7 +189,7 @@ impl Agent<'_> {
         let reloads = wanted_mode(&self.config) != wanted_mode(&new)
             || changes.touch(&["cgroup", "excluded_cgroups", "leave", "take_chosen", "rules"]);
         let old = std::mem::replace(&mut self.config, new);
-        let found = Interface::find(self.config.interface.as_deref());
+        let found = Interface::of(&self.config);
         if reloads && found.as_ref().is_none_or(|found| found.index != self.interface.index) {
             self.unload(); // `refresh` loads the programs once there is an interface
         } else if reloads && let Err(error) = self.load() {

@@ -40,6 +40,7 @@ mod tests {
             index: 3,
             up: true,
             broadcast: Some(Ipv4Addr::new(10, 77, 0, 255)),
+            tunnels: Vec::new(),
             has_ipv6_link_local: false,
             own_addresses: Vec::new(),
             gateways: [Some(gateway), None],

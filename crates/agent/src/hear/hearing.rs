@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn the_addresses_of_this_host_are_known() {
-        let interface = Interface::find(Some("lo")).expect("every network namespace has it");
+        let interface = Interface::find(Some("lo"), &[]).expect("every network namespace has it");
         let mut hearing =
             Hearing::new(&BeaconConfig { ipv4: false, ipv6: false, ..BeaconConfig::default() }).expect("no key");
         hearing.refresh(Time::ZERO, Some(&interface));

@@ -1,5 +1,6 @@
 //! The managed interface: its choice, and how to reach its network.
 
+use crate::config::Config;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
@@ -13,6 +14,8 @@ pub struct Interface {
     pub name: String,
     /// Its index, which changes when it is removed and comes back.
     pub index: u32,
+    /// The indexes of the tunnels through it that are there.
+    pub tunnels: Vec<u32>,
     /// Up and running.
     pub up: bool,
     /// The IPv4 broadcast address; `None`: it has no IPv4 address.
@@ -35,12 +38,20 @@ struct DefaultRoute {
 }
 
 impl Interface {
-    /// The interface with this name, or else the one of the default route; `None`: absent now.
-    pub fn find(name: Option<&str>) -> Option<Self> {
-        match name {
-            Some(name) => Self::with_name(name.to_owned()),
-            None => Self::with_name(lowest_metric(default_routes())?.interface),
-        }
+    /// The one that a configuration means; `None`: absent now.
+    pub fn of(config: &Config) -> Option<Self> {
+        Self::find(config.interface.as_deref(), &config.tunnels)
+    }
+
+    /// The interface with this name, or else the one of the default route that is none of the tunnels; `None`: absent now.
+    pub fn find(name: Option<&str>, tunnels: &[String]) -> Option<Self> {
+        let is_outer = |route: &DefaultRoute| !tunnels.contains(&route.interface);
+        let outer = || default_routes().map(|routes| routes.into_iter().filter(is_outer).collect());
+        let name = name.map_or_else(|| Some(lowest_metric(outer())?.interface), |name| Some(name.to_owned()))?;
+        let mut interface = Self::with_name(name)?;
+        interface.tunnels = tunnels.iter().filter_map(|name| if_nametoindex(name.as_str()).ok()).collect();
+        interface.tunnels.retain(|tunnel| *tunnel != interface.index);
+        Some(interface)
     }
 
     fn with_name(name: String) -> Option<Self> {
@@ -48,6 +59,7 @@ impl Interface {
         let mut interface = Self {
             name,
             index,
+            tunnels: Vec::new(),
             up: false,
             broadcast: None,
             has_ipv6_link_local: false,
@@ -196,6 +208,6 @@ eth0\t0002A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0
 
     #[test]
     fn there_is_no_interface_without_a_name() {
-        assert_eq!(Interface::find(Some("lh-nosuch0")), None);
+        assert_eq!(Interface::find(Some("lh-nosuch0"), &[]), None);
     }
 }

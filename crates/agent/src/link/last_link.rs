@@ -416,6 +416,7 @@ mod tests {
                 index: 1,
                 up: true,
                 broadcast: None,
+                tunnels: Vec::new(),
                 has_ipv6_link_local: false,
                 own_addresses: Vec::new(),
                 gateways: [None; 2],

@@ -90,6 +90,7 @@ mod tests {
             index: 2,
             up: true,
             broadcast: None,
+            tunnels: Vec::new(),
             has_ipv6_link_local: false,
             own_addresses: Vec::new(),
             gateways: [None; 2],

@@ -195,6 +195,7 @@ fn options(
     rules: &[lasthop_kernel::Rule],
 ) -> Result<Options, lasthop_kernel::Error> {
     Ok(Options {
+        tunnels: interface.tunnels.clone(),
         rules: rules.to_vec(),
         only_cgroup: config.cgroup.clone(),
         excluded_cgroups: config.excluded_cgroups.clone(),

@@ -24,6 +24,8 @@ const LOAD_MBPS: f64 = 1.0;
 /// What `--network` is told.
 pub(super) struct Asked<'a> {
     pub(super) interface: Option<&'a str>,
+    /// The tunnels whose connections the configuration has the agent govern.
+    pub(super) tunnels: &'a [String],
     /// Whether the configuration that was read names a group key; `None`: none was read.
     pub(super) has_key: Option<bool>,
     pub(super) peer: Option<Ipv4Addr>,
@@ -105,8 +107,18 @@ fn findings(facts: &Facts, asked: &Asked<'_>, kernel: KernelMode) -> Vec<Finding
             Some(false),
             format!("{} is a tunnel ({kind}): its other end is not behind your access point", facts.interface),
         ),
+        (None, Some(other)) if asked.tunnels.contains(other) => find(
+            "route",
+            Some(true),
+            format!("what this host sends goes through {other}, whose connections the agent governs (tunnels)"),
+        ),
         (None, Some(other)) if *other != facts.interface => {
-            find("route", Some(false), format!("what this host sends leaves by {other}, not by {}", facts.interface));
+            let hint = match &facts.leaves_by_tunnel {
+                Some(kind) => format!(": a tunnel ({kind}), to be named in the agent's `tunnels`"),
+                None => String::new(),
+            };
+            let text = format!("what this host sends leaves by {other}, not by {}{hint}", facts.interface);
+            find("route", Some(false), text);
         }
         (None, Some(_)) => find("route", Some(true), format!("what this host sends leaves by {}", facts.interface)),
         (None, None) => find("route", Some(false), "there is no default route".to_owned()),
@@ -200,13 +212,11 @@ fn advice(facts: &Facts, kernel: KernelMode) -> (Advice, String) {
         return (Advice::NotForYou, "this kernel cannot bound anything".to_owned());
     }
     if facts.tunnel.is_some() {
-        return (
-            Advice::NotForYou,
-            format!(
-                "what you send leaves through the tunnel {}: an agent sees its outside only, which is not TCP",
-                facts.interface
-            ),
+        let because = format!(
+            "the interface below the tunnel {0}, with tunnels = [\"{0}\"] in the agent's configuration",
+            facts.interface
         );
+        return (Advice::Try, because);
     }
     let peers = facts.agent.as_ref().map_or(0, |agent| agent.peers);
     let Some(seen) = &facts.seen else {
@@ -313,6 +323,7 @@ mod tests {
             agent: Some(AgentFacts { loaded: true, mode: Mode::Advise, peers, rejected: BTreeMap::new() }),
             leaves_by: Some("wlan0".to_owned()),
             tunnel: None,
+            leaves_by_tunnel: None,
             neighbours: 2,
             reaches_peer: None,
             firewall: Firewall::Open,
@@ -347,7 +358,10 @@ mod tests {
         let idle = facts(3, None, 9_000_000);
         assert!(last(&idle).starts_with("try: lasthop trial at a busy hour"));
         let vpn = Facts { interface: "wg0".to_owned(), tunnel: Some("WireGuard".to_owned()), ..long.clone() };
-        assert!(last(&vpn).starts_with("not for you because what you send leaves through the tunnel wg0"));
+        assert_eq!(
+            last(&vpn),
+            "try: the interface below the tunnel wg0, with tunnels = [\"wg0\"] in the agent's configuration"
+        );
         let without = Facts { agent: None, seen: None, ..long.clone() };
         assert!(last(&without).starts_with("try: lasthop trial, once an agent runs here"));
         assert_eq!(advice(&long, KernelMode::Observe).0, Advice::NotForYou);
@@ -355,6 +369,26 @@ mod tests {
         let mut controls = short;
         controls.seen.as_mut().expect("it was seen").controls = true;
         assert!(last(&controls).starts_with("try: lasthop trial: this host controls"));
+    }
+
+    #[test]
+    fn a_tunnel_is_fine_where_the_agent_is_told_of_it() {
+        let through = Facts {
+            leaves_by: Some("tun0".to_owned()),
+            leaves_by_tunnel: Some("TUN".to_owned()),
+            ..facts(3, Some(230.0), 9_000_000)
+        };
+        let route = |tunnels: &[String]| {
+            let asked =
+                Asked { interface: None, tunnels, has_key: None, peer: None, load: None, seconds: 0, json: false };
+            let all = findings(&through, &asked, KernelMode::Control);
+            let route = all.into_iter().find(|finding| finding.about == "route").expect("it is always looked at");
+            (route.fine, route.text)
+        };
+        let (fine, text) = route(&[]);
+        assert_eq!(fine, Some(false));
+        assert!(text.ends_with("leaves by tun0, not by wlan0: a tunnel (TUN), to be named in the agent's `tunnels`"));
+        assert_eq!(route(&["tun0".to_owned()]).0, Some(true));
     }
 
     #[test]

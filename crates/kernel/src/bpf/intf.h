@@ -14,6 +14,7 @@ enum {
 	LH_CGROUPS_MAX = 2048, /* that the loader names, those of patterns among them */
 	LH_RULES_MAX = 32,
 	LH_LEAVE_MAX = 64,
+	LH_TUNNELS_MAX = 4,
 	LH_CGROUP_DEPTH_MAX = 32, /* levels of the hierarchy searched for a cgroup that the loader has named */
 	LH_EVENTS_BYTES = 262144,
 };
@@ -29,6 +30,7 @@ struct lh_settings {
 	__u64 owner_start; /* its start time, /proc/PID/stat field 22, because a pid may be used again */
 	__u32 owner_pidns;
 	__u32 unused; /* 0 */
+	__u32 tunnels[LH_TUNNELS_MAX]; /* interfaces whose packets leave by the managed one, wrapped; 0: none */
 	char name[LH_NAME_LENGTH]; /* of our control */
 	/* Rules, a bit for each, the first in the lowest; 0: there are none. A socket's rule is the first that fits. */
 	__u32 rules;

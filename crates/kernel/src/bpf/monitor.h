@@ -40,7 +40,7 @@ static __always_inline bool tell(struct seq_file *seq, struct tcp_sock *tp, bool
 	__s32 unsent = tp->write_seq - tp->snd_nxt;
 
 	record.interface_index = interface_of_known(sk);
-	if (record.interface_index != settings.interface_index || to_loopback(sk))
+	if (!is_ours(record.interface_index) || to_loopback(sk))
 		return false;
 	if (idle_us < 0)
 		idle_us = 0;
@@ -197,8 +197,7 @@ int unmark_told(struct bpf_iter__bpf_sk_storage_map *ctx)
 /* A segment has come, or is sent again. The first to be sent after a rest: bounded_cubic.h, for the sockets it drives. */
 static __always_inline int wake(struct sock *sk)
 {
-	if (sk->__sk_common.skc_net.net->ns.inum == settings.netns_inum &&
-	    interface_of_known(sk) == settings.interface_index)
+	if (sk->__sk_common.skc_net.net->ns.inum == settings.netns_inum && is_ours(interface_of_known(sk)))
 		mark(sk);
 	return 0;
 }
@@ -250,7 +249,7 @@ int BPF_PROG(on_state_change, struct sock *sk, const __u8 to)
 	if (!tp)
 		return 0;
 	from = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
-	if (from == to || !in_our_namespace(sk) || interface_of(sk) != settings.interface_index || to_loopback(sk))
+	if (from == to || !in_our_namespace(sk) || !on_our_interface(sk))
 		return 0;
 	change = bpf_ringbuf_reserve(&state_changes, sizeof(*change), 0);
 	if (!change) {

@@ -64,9 +64,17 @@ static __always_inline __u32 rule_of(struct sock *sk)
 	return fit & -fit;
 }
 
+/* Whether what leaves by this interface leaves by the managed one: it is that, or a tunnel through it. */
+static __always_inline bool is_ours(__u32 interface)
+{
+	return interface == settings.interface_index ||
+	       (interface && (interface == settings.tunnels[0] || interface == settings.tunnels[1] ||
+			      interface == settings.tunnels[2] || interface == settings.tunnels[3]));
+}
+
 static __always_inline bool on_our_interface(struct sock *sk)
 {
-	return interface_of(sk) == settings.interface_index && !to_loopback(sk);
+	return is_ours(interface_of(sk)) && !to_loopback(sk);
 }
 
 /* Marks a socket of our interface for look_at_marked(): no walk has told it since. */

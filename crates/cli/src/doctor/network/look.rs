@@ -31,6 +31,8 @@ pub(super) struct Facts {
     pub(super) agent: Option<AgentFacts>,
     /// The interface by which packets leave; `None`: there is no default route.
     pub(super) leaves_by: Option<String>,
+    /// Which kind of tunnel that is; `None`: it is none.
+    pub(super) leaves_by_tunnel: Option<String>,
     /// Which kind of tunnel the interface is; `None`: it is none.
     pub(super) tunnel: Option<String>,
     /// Hosts that answer on the link, without gateways.
@@ -83,7 +85,7 @@ pub(super) fn look(asked: &Asked<'_>) -> Result<Facts> {
     let agents = ask_agents(Path::new(lasthop_status::FOLDER)).unwrap_or_default();
     let agent = agents.into_iter().flatten().find(|agent| asked.interface.is_none_or(|name| agent.interface == name));
     let name = agent.as_ref().map(|agent| agent.interface.as_str()).or(asked.interface);
-    let Some(interface) = Interface::find(name) else {
+    let Some(interface) = Interface::find(name, asked.tunnels) else {
         bail!("there is no interface {}: name one with --interface", name.unwrap_or("of a default route"));
     };
     let reaches_peer = asked.peer.map(|peer| reaches(peer, &interface.name)).transpose()?;
@@ -94,6 +96,7 @@ pub(super) fn look(asked: &Asked<'_>) -> Result<Facts> {
         watch(stream, &interface.name, Duration::from_secs(asked.seconds)).ok()
     });
     drop(upload);
+    let leaves_by = leaves_by();
     let (seen, last) = watched.unzip();
     let agent = last.or(agent).map(|status| AgentFacts {
         loaded: status.loaded,
@@ -103,7 +106,8 @@ pub(super) fn look(asked: &Asked<'_>) -> Result<Facts> {
     });
     Ok(Facts {
         agent,
-        leaves_by: leaves_by(),
+        leaves_by_tunnel: leaves_by.as_deref().and_then(tunnel),
+        leaves_by,
         tunnel: tunnel(&interface.name),
         neighbours: neighbours(&proc_net("arp"), &interface.name, interface.gateways.as_slice()),
         reaches_peer,
