@@ -386,8 +386,9 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             return Some((format!("hosts[{block}].tcp.delayed_ack_segments"), what));
         }
         if host.kind.parts != Parts::ALL {
-            let what = "agents without a part of their law (accepted: no leave_out)";
-            return Some((format!("hosts[{block}].leave_out"), what.to_owned()));
+            let key = if written["hosts"][block]["scaled"].is_null() { "leave_out" } else { "scaled" };
+            let what = format!("agents with another law than theirs (accepted: no {key})");
+            return Some((format!("hosts[{block}].{key}"), what));
         }
         let least_s = lasthop_agent::LastLinkConfig::LEAST_VALIDITY_S;
         if host.kind.last_link.is_some_and(|link| link.validity < Span::from_secs(least_s.into())) {
@@ -593,7 +594,7 @@ mod tests {
         let scenario = Scenario::from_toml("x.toml", &aggregates, &[]).expect("a scenario");
         assert_eq!(simulated_only(&scenario), None);
         let part = "[[hosts]]\npolicy = \"lasthop\"\nleave_out = \"edge\"\n";
-        assert_refused(part, "hosts[0].leave_out: kernel hosts cannot run agents without a part of their law");
+        assert_refused(part, "hosts[0].leave_out: kernel hosts cannot run agents with another law than theirs");
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
         assert_refused(switch, "hosts[1].tcp.undo: kernel hosts cannot run a stack with undo = false");
     }

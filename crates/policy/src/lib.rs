@@ -37,7 +37,7 @@ pub use formula::Formula;
 pub use gain::{Gain, Got, Incomparable};
 pub use harm::Harm;
 pub use keceli::Keceli;
-pub use lasthop::{Lasthop, LawPart, Parts};
+pub use lasthop::{Lasthop, LawConstant, LawPart, Parts};
 pub use latch::Start;
 pub use reason::Reason;
 pub use settings::{Cap, PeerLatch, PolicySettings, Prefer, RttReading, TableIndex};

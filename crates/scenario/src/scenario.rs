@@ -100,7 +100,7 @@ pub struct HostKind {
     pub agent: AgentMode,
     /// Its agent's policy; valid.
     pub policy: PolicySettings,
-    /// The parts of that policy's law: all, but in simulated studies of one.
+    /// That policy's law: as agents have it, but in simulated studies of a part or a number of it.
     pub parts: Parts,
 }
 
@@ -451,6 +451,7 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
                 return Err(document.error(&here, problem, accepted));
             }
         }
+        let parts = host.leave_out.map_or(Parts::ALL, Parts::without);
         let kind = HostKind {
             era: host.era,
             node: host.node.clone(),
@@ -462,7 +463,7 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             last_link: host.last_link.as_ref().and_then(LastLink::of),
             agent: host.agent,
             policy: host.policy.clone(),
-            parts: host.leave_out.map_or(Parts::ALL, Parts::without),
+            parts: host.scaled.map_or(parts, |which| parts.scaled(which, host.scale.unwrap_or(1.0))),
         };
         hosts.push(HostBlock { name: host.name.clone(), count, kind, flows });
     }

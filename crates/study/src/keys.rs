@@ -33,16 +33,18 @@ keys! {
         source: String = trimmed(500), Required;
         /// What a reader of the report should know: what is ours and not the paper's, what is left out.
         note: Option<String> = trimmed(4_000), Absent;
-        /// What is run, before anything is varied.
-        scenario: Value = any("the path of a scenario file, from the folder of the study, or a table [scenario] with the keys of a scenario"), Required;
+        /// What is run, before anything is varied. Of another study it is that one's `[scenario]`, with its blocks `[[draw]]`.
+        scenario: Value = any("the path of a scenario file or of a study, from the folder of this one, or a table [scenario] with the keys of a scenario"), Required;
         /// What to change in that scenario in every run.
         set: Option<Table> = table(SET), Absent;
         /// With how many seeds each point runs, counted from the scenario's; `--seeds` changes it. With one there are no confidence
         /// intervals.
         seeds: u64 = integer(1, 1_000), 5;
         /// How many scenarios are drawn, by the blocks `[[draw]]`; must be there with them. To figures and claims they are an axis
-        /// called `scenario`, with the values 1, 2 and so on.
+        /// called `scenario`, with the values `first_scenario` and so on.
         scenarios: Option<u64> = integer::<u64>(1, 5_000), Absent;
+        /// The number of the first of them: other numbers are other scenarios.
+        first_scenario: u64 = integer(1, 1_000_000), 1;
         /// What runs it: simulated hosts in virtual time, or this machine's own TCP in real time; `--hosts` changes it.
         hosts: HostsKind = choice(HOSTS), "simulated";
         /// What else to keep of each point, beside what the figures and claims look at.

@@ -76,6 +76,25 @@ fn the_same_number_is_the_same_scenario_everywhere() {
 }
 
 #[test]
+fn a_study_may_have_another_ones_scenarios_from_a_number_on() {
+    let other = "title = \"Later\"\nsource = \"a test\"\nscenario = \"drawn.toml\"\nscenarios = 10\nfirst_scenario = 31\n\
+                 [[claims]]\nid = \"a\"\ntext = \"a\"\nsource = \"a test\"\nat_least = 0\n\
+                 conditions = [{ value = 'at(\"aggregate_goodput_mbps\")', at_least = 0 }]\n";
+    let read = |text: &str, of: &'static str| {
+        let read = Study::from_toml("studies/x/later.toml", text, &move |_| Ok(of.to_owned()));
+        read.map_err(|error| error.to_string())
+    };
+    let later = read(other, DRAWN).expect("a study");
+    let later: Vec<_> = later.plan(1).expect("a plan").iter().map(|run| run.scenario.to_json()).collect();
+    let first = &scenarios(DRAWN)[..40];
+    assert_eq!(later, first[30..]);
+    let twice = read(&format!("{other}[[draw]]\nname = \"b\"\nvalues = [1]\n"), DRAWN).expect_err("two sets of draws");
+    assert!(twice.contains("draw: the study that scenario names has its own"), "{twice}");
+    let chain = read(other, "title = \"a\"\nsource = \"a\"\nscenario = \"b.toml\"\n").expect_err("a study of a study");
+    assert!(chain.contains("drawn.toml is a study of another file's scenario"), "{chain}");
+}
+
+#[test]
 fn another_draw_changes_no_other() {
     let more = "[[draw]]\nname = \"loss\"\nkey = \"path.loss\"\nuniform = [0.01, 0.02]\n";
     let first = DRAWN.replacen("[[draw]]", &format!("{more}[[draw]]"), 1);

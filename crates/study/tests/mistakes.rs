@@ -79,7 +79,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("seeds = 3", "seed = 3"),
         "studies/x/good.toml:4: seed: unknown key; did you mean seeds?; accepted: title, source, note, scenario, \
-         set, seeds, scenarios, hosts, measures, vary, draw, cases, figures, claims"
+         set, seeds, scenarios, first_scenario, hosts, measures, vary, draw, cases, figures, claims"
     );
     says("x = \"n\"", "x_axis = \"n\"", &["good.toml:21: figures[0].x_axis", "accepted: title, x, y"]);
     says("at_most = 0.9", "atmost = 0.9", &["claims[0].atmost", "did you mean at_most?"]);
@@ -151,7 +151,7 @@ fn axes_that_cannot_be_are_told() {
         &["1 is no such list", "2 values, for hosts.0.count"],
     );
     let many: Vec<String> = (0..10_001).map(|value| value.to_string()).collect();
-    says("values = [1, 2, 10]", &format!("values = [{}]", many.join(", ")), &["20002 points", "at most 10000"]);
+    says("values = [1, 2, 10]", &format!("values = [{}]", many.join(", ")), &["20002 points", "at most 20000"]);
 }
 
 #[test]

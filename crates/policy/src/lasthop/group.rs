@@ -1,16 +1,11 @@
 //! All hosts with this policy behind the access point at a tick, as their beacons tell.
 
-use super::own::{Host, RECENT, kept};
+use super::constants::Constants;
+use super::own::{Host, kept};
 use super::told::{Proposal, Told};
 use crate::gain::Heard;
 use lasthop_peers::Neighbourhood;
 use lasthop_units::{Rate, Span};
-
-/// A queue is believed up to so many times the median; a rate up to so many times one's own, and down to that part: one
-/// liar of many does not move a mean far. And no rate is above so many times the goodput of the host that gets most.
-pub(super) const BELIEVED: f64 = 2.0;
-/// No queue counts as longer.
-const MOST_QUEUE: Span = Span::from_secs(1);
 
 /// All hosts at a tick, this one among them.
 #[derive(Clone, Debug)]
@@ -40,7 +35,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn of(host: &Host, peers: &Neighbourhood) -> Self {
+    pub(super) fn of(host: &Host, peers: &Neighbourhood, constants: &Constants) -> Self {
         let told = peers.peers().iter().map(|peer| (Told::by(&peer.report), host.now.saturating_since(peer.heard_at)));
         let told: Vec<_> = told.collect();
         let bulk: Vec<_> = told.iter().filter(|(told, _)| told.bulk).collect();
@@ -51,10 +46,11 @@ impl Group {
         queues.extend(host.queue.map(|queue| (queue, host.base, Span::ZERO)));
         queues.sort_unstable();
         let part = |quarters: usize| queues.get(queues.len() * quarters / 4).map_or(Span::ZERO, |(queue, ..)| *queue);
-        let believed = part(2) * BELIEVED + Span::from_millis(10);
-        let weight: f64 = queues.iter().map(|(.., age)| kept(*age, RECENT)).sum();
+        let believed = part(2) * constants.believed + Span::from_millis(10);
+        let weight: f64 = queues.iter().map(|(.., age)| kept(*age, constants.recent)).sum();
         let mean = |of: fn(&(Span, Span, Span)) -> Span, most: Span| {
-            let sum: f64 = queues.iter().map(|all| of(all).min(most).as_secs_f64() * kept(all.2, RECENT)).sum();
+            let sum: f64 =
+                queues.iter().map(|all| of(all).min(most).as_secs_f64() * kept(all.2, constants.recent)).sum();
             if weight > 0.0 { Span::from_secs_f64(sum / weight) } else { Span::ZERO }
         };
         let known =
@@ -66,7 +62,7 @@ impl Group {
             bulk: delivered().sum(),
             most: delivered().max().unwrap_or_default(),
             queue: mean(|(queue, ..)| *queue, believed),
-            crest: part(3).min(MOST_QUEUE),
+            crest: part(3).min(constants.most_queue),
             base: mean(|(_, base, _)| *base, Span::MAX),
             least_base: queues.iter().map(|(_, base, _)| *base).min().unwrap_or_default(),
             rates: known(|told| told.rate).collect(),

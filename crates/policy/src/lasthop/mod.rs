@@ -12,6 +12,7 @@
 //! *What it leaves out*: hosts whose frames take more air time than others' get as many bits as those. Where that costs
 //! all hosts more than a tenth, the law steps back.
 
+mod constants;
 mod group;
 mod law;
 mod own;
@@ -25,11 +26,12 @@ use super::{
     Reason, Trigger,
 };
 use crate::gain::{Comparison, Seen};
+pub use constants::LawConstant;
 use group::Group;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::Word;
 use lasthop_units::{Bytes, Rate, Span, Time};
-use law::{Bounds, Free, LEAST_SEGMENTS, Law, STEP_FOR, State};
+use law::{Bounds, Free, Law, State};
 use own::{Host, Own};
 pub use parts::{LawPart, Parts};
 use std::collections::BTreeMap;
@@ -82,16 +84,17 @@ impl Lasthop {
     fn bound(&self, flow: &FlowObservation, share: Rate, aim: Span) -> Option<Bound> {
         let state = self.own.flow(flow.id)?;
         let segment = u64::from(flow.tcp.mss_bytes);
+        let least = self.law.parts.constants.least_segments;
         let mut bound = Bound::default();
         if state.downloads {
             let window = share * (flow.min_receive_rtt? + aim);
-            bound.max_receive_bytes = window.max(Bytes::new(u64::from(LEAST_SEGMENTS) * segment)).get();
+            bound.max_receive_bytes = window.max(Bytes::new(u64::from(least) * segment)).get();
         }
         if state.uploads {
             let window = share * (state.lowest? + aim);
             let segments = window.get().div_ceil(segment.max(1)).min(i32::MAX as u64) as u32;
             bound.min_segments = self.minimum_segments;
-            bound.max_segments = segments.max(LEAST_SEGMENTS).max(self.minimum_segments);
+            bound.max_segments = segments.max(least).max(self.minimum_segments);
             bound.at_once = self.law.parts.has(LawPart::AtOnce);
         }
         (state.bulk() && segment > 0).then_some(bound)
@@ -119,7 +122,7 @@ impl Lasthop {
                     let left = self.law.waits_until.saturating_since(observation.now);
                     Reason::Free { harm: self.law.harm.unwrap_or(Harm::Peers), left }
                 } else if free.has_queue() {
-                    Reason::Waits { excess, left: STEP_FOR.saturating_sub(free.congested) }
+                    Reason::Waits { excess, left: self.law.parts.constants.step_for.saturating_sub(free.congested) }
                 } else {
                     Reason::NotFull { excess }
                 };
@@ -142,7 +145,7 @@ impl Lasthop {
 impl Policy for Lasthop {
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let host = self.own.on_tick(observation);
-        let group = Group::of(&host, observation.peers);
+        let group = Group::of(&host, observation.peers, &self.law.parts.constants);
         let free = self.law.on_tick(&host, &group);
         match (free, self.law.state) {
             (Some(_), State::Bound(_)) => {
@@ -153,7 +156,7 @@ impl Policy for Lasthop {
             // Connections get back the windows that they had before: in a queue that others fill, a window that was cut
             // loses what it sends, and the host starves. One without bulk connections fills no queue.
             (None, State::Free(_)) if host.bulk > 0 => {
-                self.give_back_until = observation.now.saturating_add(STEP_FOR * 2)
+                self.give_back_until = observation.now.saturating_add(self.law.parts.constants.step_for * 2)
             }
             _ => {}
         }

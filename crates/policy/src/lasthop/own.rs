@@ -4,20 +4,6 @@ use super::parts::{LawPart, Parts};
 use crate::{FlowId, FlowMap, FlowObservation, Observation};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// What is of now: means over the ticks forget within this, what peers say counts less by it, and an RTT without an ACK
-/// for longer is of another time. Four ticks: a burst or a pause of a second is neither bulk nor the end of it.
-pub(super) const RECENT: Span = Span::from_secs(2);
-/// The mean of the host's goodput forgets within this: steps last seconds, and are judged by it.
-const DELIVERED_AGE: Span = Span::from_secs(1);
-/// A connection is bulk that had enough to send, or received, in this part of the ticks.
-const BULK: f64 = 0.6;
-/// Enough is more unsent, and so many segments in flight, or the window if that is less: fewer are a keystroke or a frame.
-const FULL_SEGMENTS: u32 = 4;
-/// Or so many in flight: where the send buffer is all in the network nothing is unsent.
-const BUFFER_SEGMENTS: u32 = 32;
-/// A download is bulk from this rate on, in bit/s: calls have less.
-const LEAST_DOWNLOAD: Rate = Rate::from_bps(200_000);
-
 /// The host, from tick to tick.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Own {
@@ -90,10 +76,10 @@ impl Own {
         for flow in seen.flows {
             let (state, moved) = Flow::on_tick(before.get(&flow.id), flow, (now, elapsed, over), self.parts);
             got += moved;
-            round_trips.extend(state.round_trips(flow, now));
+            round_trips.extend(state.round_trips(flow, now, self.parts.constants.recent));
             self.flows.insert(flow.id, state);
         }
-        self.delivered = mean(self.delivered, kept(elapsed, DELIVERED_AGE), Rate::over(got, over));
+        self.delivered = mean(self.delivered, kept(elapsed, self.parts.constants.delivered_age), Rate::over(got, over));
         let count = round_trips.len() as u64;
         let sum = |of: fn(&(Span, Span)) -> Span| round_trips.iter().map(of).sum::<Span>();
         Host {
@@ -124,10 +110,10 @@ impl Flow {
         let past = before.unwrap_or(&new);
         let since = |now: Bytes, then: Bytes| Bytes::new(now.get().saturating_sub(then.get()));
         let (sent, arrived) = (since(acked, past.acked), since(received, past.received));
-        let keep = kept(elapsed, RECENT);
+        let keep = kept(elapsed, parts.constants.recent);
         let part = |past: f64, is: bool| past * keep + if is { 1.0 - keep } else { 0.0 };
-        let enough = FULL_SEGMENTS.min(seen.tcp.cwnd_segments).max(1);
-        let buffer = if parts.has(LawPart::SendBuffer) { BUFFER_SEGMENTS } else { u32::MAX };
+        let enough = parts.constants.full_segments.min(seen.tcp.cwnd_segments).max(1);
+        let buffer = if parts.has(LawPart::SendBuffer) { parts.constants.buffer_segments } else { u32::MAX };
         let is_full = seen.tcp.in_flight_segments >= if seen.tcp.is_backlogged() { enough } else { buffer };
         let (full, receives) = (part(past.full, is_full), part(past.receives, seen.receiving));
         let arrives = mean(past.arrives, keep, Rate::over(arrived, over));
@@ -137,17 +123,17 @@ impl Flow {
             full,
             receives,
             arrives,
-            uploads: full > BULK,
-            downloads: receives > BULK && arrives > LEAST_DOWNLOAD,
+            uploads: full > parts.constants.bulk,
+            downloads: receives > parts.constants.bulk && arrives > parts.constants.least_download,
             ..new
         };
         (flow, sent + arrived)
     }
 
     /// RTT and lowest RTT of a bulk connection, in each direction that is bulk and whose RTT is of now.
-    fn round_trips(&self, seen: &FlowObservation, now: Time) -> impl Iterator<Item = (Span, Span)> {
+    fn round_trips(&self, seen: &FlowObservation, now: Time, recent: Span) -> impl Iterator<Item = (Span, Span)> {
         let down = seen.tcp.receive_rtt.zip(seen.min_receive_rtt).filter(|_| self.downloads && seen.receiving);
-        let is_of_now = now.saturating_since(self.acked_at) < RECENT;
+        let is_of_now = now.saturating_since(self.acked_at) < recent;
         let up = seen.tcp.srtt.zip(self.lowest).filter(|_| self.uploads && is_of_now);
         down.into_iter().chain(up)
     }

@@ -1,5 +1,6 @@
 //! The parts of the law, of which a study may leave one out: docs/models/policy-lasthop-parts.md says what each is worth.
 
+use super::constants::{Constants, LawConstant};
 use lasthop_keys::words;
 
 words! {
@@ -34,19 +35,31 @@ words! {
     }
 }
 
-/// The parts that a law has: all, but in a study of one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The law as it is, or with one thing changed to see what it is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
     left_out: Option<LawPart>,
+    pub(super) constants: Constants,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self::ALL
+    }
 }
 
 impl Parts {
     /// The law as agents have it.
-    pub const ALL: Self = Self { left_out: None };
+    pub const ALL: Self = Self { left_out: None, constants: Constants::LAW };
 
     /// All but this one.
     pub const fn without(part: LawPart) -> Self {
-        Self { left_out: Some(part) }
+        Self { left_out: Some(part), ..Self::ALL }
+    }
+
+    /// The same with one number times a factor.
+    pub fn scaled(self, which: LawConstant, by: f64) -> Self {
+        Self { constants: self.constants.scaled(which, by), ..self }
     }
 
     pub(super) fn has(self, part: LawPart) -> bool {

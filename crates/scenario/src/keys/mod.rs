@@ -29,7 +29,7 @@ use lasthop_network::{
     AckFilter, Band, ChannelWidth, DeviceLimit, Discipline, GuardInterval, LossAt, Modulation, RateControl, RateSet,
     Standard, WifiConfig,
 };
-use lasthop_policy::{LawPart, PolicyName, PolicySettings};
+use lasthop_policy::{LawConstant, LawPart, PolicyName, PolicySettings};
 use lasthop_tcp::{EcnMode, Recovery, RtoEstimator};
 use lasthop_traffic::TrafficKind;
 use lasthop_units::{Bytes, Probability, Rate, Span};
@@ -436,6 +436,12 @@ keys! {
         /// Simulated hosts only: agents have no such key.
         leave_out: Option<LawPart> =
             choice(LawPart::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
+        /// *lasthop* A number of the policy's law that is times `scale`, to see [what it is worth](../models/policy-lasthop-parts.md).
+        /// Simulated hosts only: agents have no such key.
+        scaled: Option<LawConstant> =
+            choice(LawConstant::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
+        /// *lasthop* The factor of `scaled`; without it, 1.
+        scale: Option<f64> = number(0.1, 10.0), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
         tables {
             /// The stack at both ends of its connections.
             tcp: TcpKeys, Presence::Always;
@@ -452,7 +458,9 @@ keys! {
         }
         adjust |host| {
             host.key_mut(key!(PolicySettings, policy)).when = with_agent();
-            host.key_mut(key!(HostKeys, leave_out)).may_wait = true;
+            for key in [key!(HostKeys, leave_out), key!(HostKeys, scaled), key!(HostKeys, scale)] {
+                host.key_mut(key).may_wait = true;
+            }
             host.presets = presets::of("hosts");
         };
     }

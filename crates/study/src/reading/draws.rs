@@ -8,11 +8,11 @@ use crate::space::{Dimension, Level, SCENARIO, Space};
 use lasthop_keys::{Document, DocumentError, Path, key, shown};
 use toml::Value;
 
-/// Adds the axis of the drawn scenarios; `None` if nothing is drawn.
+/// Adds the axis of the drawn scenarios; `None` if nothing is drawn. The blocks stand in `drawn_in`, which may be another study.
 pub(super) fn draws(
     document: &Document,
-    scenarios: Option<u64>,
-    blocks: Vec<DrawKeys>,
+    (scenarios, first): (Option<u64>, u64),
+    (drawn_in, blocks): (&Document, Vec<DrawKeys>),
     space: &mut Space,
     settings: &mut Vec<Vec<Vec<Setting>>>,
 ) -> Result<Option<usize>, DocumentError> {
@@ -31,14 +31,14 @@ pub(super) fn draws(
     }
     let mut draws: Vec<Draw> = Vec::new();
     for (index, keys) in blocks.into_iter().enumerate() {
-        let draw = draw(document, &list.index(index), keys, &draws)?;
+        let draw = draw(drawn_in, &list.index(index), keys, &draws)?;
         draws.push(draw);
     }
     // The place of each key, which checks that there is such a key.
     let mut places: Vec<Vec<Setting>> = Vec::new();
     for (index, draw) in draws.iter().enumerate() {
         let here = list.index(index).key(key!(DrawKeys, key));
-        let place = |key: &String| setting(document, &here, key, &Value::Integer(1));
+        let place = |key: &String| setting(drawn_in, &here, key, &Value::Integer(1));
         places.push(draw.keys.iter().map(place).collect::<Result<_, _>>()?);
     }
     let of_scenario = |scenario| {
@@ -48,8 +48,9 @@ pub(super) fn draws(
         });
         settings.collect()
     };
-    settings.push((1..=scenarios).map(of_scenario).collect());
-    let levels = (1..=scenarios).map(|scenario| Level::Number(scenario as f64)).collect();
+    let numbers = first..first + scenarios;
+    settings.push(numbers.clone().map(of_scenario).collect());
+    let levels = numbers.map(|scenario| Level::Number(scenario as f64)).collect();
     let mut keys: Vec<String> = draws.into_iter().flat_map(|draw| draw.keys).collect();
     keys.sort_unstable();
     keys.dedup();

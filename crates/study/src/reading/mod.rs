@@ -6,7 +6,7 @@ mod figures;
 mod space;
 
 use crate::check::{Kept, check_claims, check_searches};
-use crate::keys::{self, StudyKeys};
+use crate::keys::{self, DrawKeys, StudyKeys};
 use crate::measure::Measure;
 use crate::space::Space;
 use crate::{Base, Study, StudyError};
@@ -17,7 +17,7 @@ use lasthop_files::{MOST_TYPED_BYTES, text_of};
 use lasthop_keys::{Document, DocumentError, Keys as _, Path, Problem, Section, key, wrong_type};
 use space::{axes, cases, flat_settings};
 use std::sync::Arc;
-use toml::Value;
+use toml::{Table, Value};
 
 impl Study {
     /// Every key of the format.
@@ -53,11 +53,21 @@ impl Study {
     ) -> Result<Self, StudyError> {
         let document = Document::read(file, text, &[], Self::section())?;
         let keys = StudyKeys::read(&document.top())?;
-        let base = base(&document, file, &keys.scenario, scenario)?;
+        let (base, of_other) = base(&document, file, &keys.scenario, scenario)?;
         let mut space = Space::default();
         let mut settings = Vec::new();
         let (searches, case_hosts) = cases(&document, keys.cases, &mut space, &mut settings)?;
-        let drawn = draws(&document, keys.scenarios, keys.draw, &mut space, &mut settings)?;
+        let (drawn_in, blocks) = match of_other {
+            Some(_) if !keys.draw.is_empty() => {
+                let problem = "the study that scenario names has its own";
+                return Err(document.error(&Path::top(key!(StudyKeys, draw)), problem, "no blocks [[draw]]").into());
+            }
+            Some(other) => (Some(other.document), other.draw),
+            None => (None, keys.draw),
+        };
+        let drawn_in = drawn_in.as_ref().unwrap_or(&document);
+        let numbers = (keys.scenarios, keys.first_scenario);
+        let drawn = draws(&document, numbers, (drawn_in, blocks), &mut space, &mut settings)?;
         axes(&document, keys.vary, &mut space, &mut settings)?;
         let figures = figures(&document, keys.figures, &mut space)?;
         let claims = claims(&document, keys.claims, &space)?;
@@ -116,27 +126,43 @@ fn name_of(file: &str) -> String {
     }
 }
 
+/// A study whose scenario another one has.
+struct Other {
+    document: Document,
+    draw: Vec<DrawKeys>,
+}
+
 fn base(
     document: &Document,
     file: &str,
     value: &Value,
     scenario: &dyn Fn(&str) -> std::io::Result<String>,
-) -> Result<Base, DocumentError> {
+) -> Result<(Base, Option<Other>), DocumentError> {
     let fail =
         |problem: String| Err(document.refuse::<StudyKeys>(&Path::default(), key!(StudyKeys, scenario), problem));
     let folder = std::path::Path::new(file).parent().unwrap_or_else(|| std::path::Path::new("")).to_owned();
+    let inline = |table: &Table| toml::to_string(table).expect("a table that was read can be written");
     match value {
-        Value::String(file) => match scenario(file) {
-            Ok(text) => {
-                let folder = folder.join(file).parent().map_or_else(std::path::PathBuf::new, ToOwned::to_owned);
-                Ok(Base { file: file.clone(), folder, text, inline: false })
+        Value::String(name) => {
+            let text = match scenario(name) {
+                Ok(text) => text,
+                Err(error) => return fail(format!("{name} cannot be read: {error}")),
+            };
+            let of_it = folder.join(name);
+            let folder = of_it.parent().map_or_else(std::path::PathBuf::new, ToOwned::to_owned);
+            // No scenario has a key of this name; what is wrong with the text is told where it is read.
+            if !toml::from_str::<Table>(&text).is_ok_and(|keys| keys.contains_key(key!(StudyKeys, scenario))) {
+                return Ok((Base { file: name.clone(), folder, text, inline: false }, None));
             }
-            Err(error) => fail(format!("{file} cannot be read: {error}")),
-        },
-        Value::Table(table) => {
-            let text = toml::to_string(table).expect("a table that was read can be written");
-            Ok(Base { file: file.to_owned(), folder, text, inline: true })
+            let other = Document::read(&of_it.display().to_string(), &text, &[], StudyKeys::section())?;
+            let keys = StudyKeys::read(&other.top())?;
+            let Value::Table(table) = &keys.scenario else {
+                return fail(format!("{name} is a study of another file's scenario"));
+            };
+            let base = Base { file: name.clone(), folder, text: inline(table), inline: false };
+            Ok((base, Some(Other { document: other, draw: keys.draw })))
         }
+        Value::Table(table) => Ok((Base { file: file.to_owned(), folder, text: inline(table), inline: true }, None)),
         value => fail(wrong_type(value)),
     }
 }

@@ -13,7 +13,7 @@ use toml::{Table, Value};
 type OfCases = (Vec<Option<Search>>, Vec<Option<HostsKind>>);
 
 /// The maximum number of points. A mistake in a list of values must not exhaust the memory.
-pub(super) const MOST_POINTS: usize = 10_000;
+pub(super) const MOST_POINTS: usize = 20_000;
 
 pub(super) fn cases(
     document: &Document,
