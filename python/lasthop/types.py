@@ -39,6 +39,7 @@ __all__ = [
     "Panel",
     "Point",
     "Policies",
+    "Roam",
     "Run",
     "Setting",
     "Slowdown",
@@ -152,6 +153,7 @@ class Access(Record):
     collisions: int
     retries: int
     broadcast_losses: int
+    left_behind: int
     air_shares: AirShares | None
     to_all_share: float
     stations: list[Station]
@@ -163,6 +165,7 @@ class AccessPoint(Record):
     name: str
     goodput_mbps: float
     downlink_drops: int
+    left_behind: int
     downlink_queue_mean: float
     downlink_queue_p95: float
     collisions: int
@@ -179,6 +182,17 @@ class Node(Record):
     hears: list[int]
     senses: list[int]
     disturbed_by: list[int]
+
+
+class Roam(Record):
+    """A host goes from one access point to another, by their places in `cells`."""
+
+    host: int
+    at_s: float
+    outage_ms: float
+    to: int
+    at_m: list[float] | None
+    silent_ms: float | None
 
 
 class Link(Record):
@@ -306,6 +320,7 @@ class Run(Record):
     access: Access
     cells: list[AccessPoint]
     nodes: list[Node]
+    roams: list[Roam]
     links: list[Link]
     flows: list[Flow]
     convergence: list[Convergence]

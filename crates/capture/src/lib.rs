@@ -190,6 +190,7 @@ fn comment_of<P>(lost: &Lost<P>) -> String {
         Cause::TooLate => "too late",
         Cause::Early => "early",
         Cause::NewerAck => "newer ACK",
+        Cause::LeftBehind => "left behind",
     };
     let place = lasthop_scenario::place_name(lost.place);
     match lost.to {

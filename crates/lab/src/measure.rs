@@ -175,6 +175,11 @@ impl Measured<'_> {
         if has_links(self.scenario) && self.deciding_agents().next().is_some() {
             notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
+        if !self.scenario.roams().is_empty() && self.deciding_agents().next().is_some() {
+            notes.push(
+                "the agents are not told that their hosts roam: they hear new peers, and old ones age out".to_owned(),
+            );
+        }
         notes
     }
 

@@ -51,6 +51,7 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
         }),
         collisions: statistics.collisions,
         retries: statistics.retries,
+        left_behind: dropped(&|drops| drops.cause == Cause::LeftBehind),
         broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
         air_shares: air_shares(&statistics.air),
         to_all_share: match statistics.air.total() {
@@ -67,18 +68,18 @@ const fn is_of_queue(cause: Cause) -> bool {
 }
 
 /// Each access point of the scenario's cells, from what the network counted after the warm-up, and the goodput in Mb/s of
-/// each host. Empty without cells.
+/// the hosts in each of them. Empty without cells.
 pub fn cells(scenario: &Scenario, statistics: &Statistics, goodputs: &[f64]) -> Vec<CellResult> {
     let Some(layout) = scenario.layout() else { return Vec::new() };
     let elapsed = statistics.elapsed.max(Span::from_nanos(1)).as_secs_f64();
     let cell = |(number, (place, counted)): (usize, (&Place, &CellStatistics))| {
-        let of_cell = layout.hosts.iter().zip(goodputs).filter(|(host, _)| usize::from(host.cell) == number);
         let queue = statistics.queue(QueueId::of_access_point(number));
         let drops = statistics.drops.iter().filter(|drops| drops.place == queue.place && is_of_queue(drops.cause));
         CellResult {
             name: place.name.clone(),
-            goodput_mbps: of_cell.map(|(_, goodput)| goodput).sum(),
+            goodput_mbps: goodputs[number],
             downlink_drops: drops.map(|drops| drops.count).sum(),
+            left_behind: statistics.dropped(queue.place, Cause::LeftBehind),
             downlink_queue_mean: queue.mean_packets,
             downlink_queue_p95: queue.p95_packets as f64,
             collisions: counted.collisions,

@@ -24,6 +24,7 @@ mod fairness;
 mod flow_meter;
 mod measurement;
 mod quantiles;
+mod roams;
 mod round_trips;
 mod transfers;
 

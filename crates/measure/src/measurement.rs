@@ -13,6 +13,7 @@ use crate::deliveries::{DeliveryMeter, delivered};
 use crate::fairness::{jain_index, starved_flows};
 use crate::flow_meter::FlowMeter;
 use crate::quantiles::{distribution, mean};
+use crate::roams::RoamMeter;
 use crate::round_trips::RoundTrips;
 use crate::transfers::{Transfer, Transfers};
 use lasthop_connection::TcpState;
@@ -46,6 +47,8 @@ pub struct Measurement<'a> {
     /// Of all flows with transfers.
     transfers: Vec<Transfer>,
     shares: ShareMeter,
+    /// If any host roams.
+    roams: Option<RoamMeter<'a>>,
     series: Option<Series>,
 }
 
@@ -75,6 +78,8 @@ struct Connection {
     /// What its last sample had.
     acked: Bytes,
     received: Bytes,
+    /// When that was.
+    sampled: Time,
 }
 
 /// What the sender of a connection reports of its TCP, or its QUIC.
@@ -211,7 +216,13 @@ impl<'a> Measurement<'a> {
                 });
             }
             let (flow, bounds) = (flows.len() - 1, Bounds::default());
-            connections.push(Connection { flow, bounds, acked: Bytes::ZERO, received: Bytes::ZERO });
+            connections.push(Connection {
+                flow,
+                bounds,
+                acked: Bytes::ZERO,
+                received: Bytes::ZERO,
+                sampled: Time::ZERO,
+            });
         }
         Self {
             scenario,
@@ -222,6 +233,7 @@ impl<'a> Measurement<'a> {
             connections,
             transfers: Vec::new(),
             shares: ShareMeter::default(),
+            roams: RoamMeter::new(scenario),
             series: series.then(Series::default),
         }
     }
@@ -300,6 +312,11 @@ impl<'a> Measurement<'a> {
         let flow = &mut self.flows[connection.flow];
         let waits = seen.is_some_and(|seen| seen.tcp.has_data());
         let busy = flow.spec.kind.is_greedy() && waits;
+        if let Some(roams) = &mut self.roams {
+            let (delivered, before) = (received - connection.received, connection.sampled);
+            roams.on_sample((before, at), flow.spec.host, delivered, at > self.warm_at);
+        }
+        connection.sampled = at;
         flow.received = flow.received + received - connection.received;
         connection.received = received;
         self.shares.on_sample(at, flow.spec.id, flow.spec.host, flow.received, busy);
@@ -396,6 +413,7 @@ impl<'a> Measurement<'a> {
             access: AccessResult { uplink_drops: access.uplink_drops + finished.device_drops, ..access },
             cells: Vec::new(),
             nodes: nodes(self.scenario),
+            roams: Vec::new(),
             links: links(self.scenario, finished.statistics),
             flows: (0..self.flows.len()).map(|flow| self.flow(flow, &finished.flows)).collect(),
             convergence: self.shares.convergence(self.warm_at, self.end, &self.scenario.network_changes()),
@@ -421,13 +439,29 @@ impl<'a> Measurement<'a> {
             (result.invalid_kinds, result.invalid_reasons) = real_time.invalid_reasons.into_iter().unzip();
             result.took(real_time.wall);
         }
-        let mut goodputs = vec![0.0; self.scenario.network().hosts.len()];
-        result.flows.iter().for_each(|flow| goodputs[usize::from(flow.host)] += flow.goodput_mbps);
-        result.cells = cells(self.scenario, finished.statistics, &goodputs);
+        result.cells = cells(self.scenario, finished.statistics, &self.goodputs_by_cell(&result));
+        result.roams = self.roams.as_ref().map_or_else(Vec::new, |roams| roams.results(self.scenario));
         let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();
         summarise(&mut result, &rtts);
         let series = self.series.map(|series| Series { transfers: TransferSeries::of(transfers.rows), ..series });
         (result, series.unwrap_or_default())
+    }
+
+    /// In Mb/s; empty without cells.
+    fn goodputs_by_cell(&self, result: &RunResult) -> Vec<f64> {
+        let Some(layout) = self.scenario.layout() else { return Vec::new() };
+        let mut of_hosts = vec![0.0; layout.hosts.len()];
+        result.flows.iter().for_each(|flow| of_hosts[usize::from(flow.host)] += flow.goodput_mbps);
+        let mut of_cells = vec![0.0; layout.access_points.len()];
+        for (number, (host, goodput)) in layout.hosts.iter().zip(of_hosts).enumerate() {
+            match &self.roams {
+                None => of_cells[usize::from(host.cell)] += goodput,
+                Some(roams) => {
+                    of_cells.iter_mut().zip(roams.goodputs(number, goodput)).for_each(|(cell, part)| *cell += part);
+                }
+            }
+        }
+        of_cells
     }
 
     /// The datagrams of all flows in these pieces; `None` without any.

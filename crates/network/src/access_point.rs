@@ -7,11 +7,11 @@
 //! Leaves out: the access point's forwarding time, several servers.
 
 use crate::change::{Changed, DirectionChange};
-use crate::config::{AccessConfig, Config, DirectionConfig, HostConfig, LossAt, PathConfig};
+use crate::config::{AccessConfig, Cells, Config, DirectionConfig, HostConfig, LossAt, PathConfig, Roam};
 use crate::host_path::{Course, Lanes, RoundTrip};
 use crate::impairments::{Impairments, Scatter};
 use crate::link::{Link, Step};
-use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
+use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue as _, QueueConfig, ReadAck};
 use crate::random::{Streams, numbers};
 use crate::server::NewPace;
@@ -27,6 +27,10 @@ use lasthop_units::{Span, Time};
 pub(crate) struct AccessPoint<P> {
     hosts: usize,
     access_points: usize,
+    /// Where the stations are now.
+    cells: Option<Cells>,
+    /// That of the shared path.
+    path_rtt: Span,
     access: Access<P>,
     up: Link<P>,
     down: Link<P>,
@@ -85,14 +89,18 @@ impl<P: Clone> AccessPoint<P> {
         let mut up = Link::new(&direction(there, path.loss, there_too), changes, streams, "path/up");
         let mut down = Link::new(&direction(path.rtt - there, path.back_loss, back_too), changes, streams, "path/down");
         let has_own = |host: &HostConfig| host.path.is_some() || host.path_jitter.is_some();
-        let has_lanes = hosts.iter().any(has_own) || path.impairments.iter().any(Impairments::scatter);
+        let cells = network.cells.as_ref();
+        let path_of_cell = |host: usize| cells.and_then(|cells| cells.path_rtt(cells.of_host[host]));
+        let has_lanes = hosts.iter().any(has_own)
+            || path.impairments.iter().any(Impairments::scatter)
+            || cells.is_some_and(|cells| cells.path_rtts.iter().any(Option::is_some));
         if has_lanes {
-            let round_trip = |(number, host): (u16, &HostConfig)| match host.path {
+            let round_trip = |(place, (number, host)): (usize, (u16, &HostConfig))| match host.path {
                 Some(own) => RoundTrip::drawn(own, streams.stream(&format!("path/rtt/{number}"))),
-                None => RoundTrip::Constant(path.rtt),
+                None => RoundTrip::Constant(path_of_cell(place).unwrap_or(path.rtt)),
             };
             let numbers = numbers(hosts.iter().map(|host| host.is_idle));
-            let mut round_trips: Vec<_> = numbers.into_iter().zip(hosts).map(round_trip).collect();
+            let mut round_trips: Vec<_> = numbers.into_iter().zip(hosts).enumerate().map(round_trip).collect();
             round_trips.push(RoundTrip::Constant(path.rtt));
             let lanes = |impairments: &Impairments, way, name| {
                 let jitters = hosts.iter().map(|host| host.path_jitter).chain([None]);
@@ -111,6 +119,8 @@ impl<P: Clone> AccessPoint<P> {
         Self {
             hosts: hosts.len(),
             access_points: network.cells.as_ref().map_or(1, |cells| cells.access_points),
+            cells: network.cells.clone(),
+            path_rtt: path.rtt,
             access,
             up,
             down,
@@ -149,8 +159,8 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
-    /// Applies a change.
-    pub(crate) fn change(&mut self, now: Time, what: &Changed, pace: NewPace) {
+    /// Applies a change. What leaves a transmit queue by it joins `departed`.
+    pub(crate) fn change(&mut self, now: Time, what: &Changed, pace: NewPace, departed: &mut Vec<Departure>) {
         match (*what, &mut self.access) {
             (Changed::Path { rtt, rate, loss, held, .. }, _) => {
                 let shared = rtt.filter(|_| !self.has_lanes).map(|rtt| (rtt / 2, rtt - rtt / 2));
@@ -166,8 +176,10 @@ impl<P: Clone> AccessPoint<P> {
                     pace,
                 );
                 if let Some(rtt) = rtt.filter(|_| self.has_lanes) {
+                    self.path_rtt = rtt;
                     self.up.change_round_trip(rtt);
                     self.down.change_round_trip(rtt);
+                    (0..self.hosts).for_each(|host| self.follow_path(host));
                 }
             }
             (Changed::Wired { rate, delay, held, .. }, Access::Wired(access)) => {
@@ -181,9 +193,28 @@ impl<P: Clone> AccessPoint<P> {
                     None => {}
                 }
             }
+            (Changed::Left(roam), Access::Wifi(medium)) => {
+                let cells = self.cells.as_ref().expect("only with cells there are roams");
+                medium.leave(now, cells.roams[roam].host);
+            }
+            (Changed::Associated(roam), Access::Wifi(medium)) => {
+                let cells = self.cells.as_mut().expect("only with cells there are roams");
+                cells.follow(roam);
+                let Roam { host, to, .. } = cells.roams[roam];
+                medium.associate(now, host, to.into(), cells, departed);
+                self.follow_path(host);
+            }
             (what, _) => unreachable!("a checked network has what {what:?} is about"),
         }
         self.find_next();
+    }
+
+    /// The host's round trips are those of the path behind its access point from now on, if that has one.
+    fn follow_path(&mut self, host: usize) {
+        let Some(cells) = self.cells.as_ref().filter(|_| self.has_lanes) else { return };
+        let rtt = cells.path_rtt(cells.of_host[host]).unwrap_or(self.path_rtt);
+        self.up.change_round_trip_of(host, rtt);
+        self.down.change_round_trip_of(host, rtt);
     }
 
     /// Puts a packet into its sender's transmit queue, after all due events.

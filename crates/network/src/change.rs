@@ -15,6 +15,7 @@
 //! | opportunities of a trace | as a rate; what is left of the packet in transmission leaves by them |
 //! | a hold | a wired link stands still in the middle of a packet, a station after the frame on the air; nothing is lost
 //! but what finds a queue full |
+//! | a roam ([`Roam`](crate::Roam)) | an exchange on the air ends; then as a hold, but what waits at the old access point is lost |
 //!
 //! A link direction with changes chooses its next packet when it is free, as FQ-CoDel does. It takes two events per
 //! packet. If a packet arrives in the nanosecond in which another has been sent, the order of the links decides.
@@ -95,6 +96,11 @@ pub enum Changed {
         /// Whether it is held: nothing is sent to it or by it, and frames wait.
         held: Option<bool>,
     },
+    /// A station leaves its access point: its number in [`Cells::roams`](crate::Cells::roams). Not in [`Config::changes`]; the network
+    /// makes it of the roam.
+    Left(usize),
+    /// It is associated with the new one. Likewise.
+    Associated(usize),
 }
 
 /// New values of a link direction. `None`: unchanged.
@@ -143,9 +149,13 @@ impl Config {
         }
     }
 
-    /// The changes by time, then in the order of the configuration.
+    /// The changes by time, then in the order of the configuration; roams behind the others of their moment.
     pub(crate) fn changes_in_order(&self) -> Vec<Change> {
         let mut changes = self.changes.clone();
+        for (number, roam) in self.cells.iter().flat_map(|cells| cells.roams.iter().enumerate()) {
+            changes.push(Change { at: roam.at, what: Changed::Left(number) });
+            changes.push(Change { at: roam.associated(), what: Changed::Associated(number) });
+        }
         changes.sort_by_key(|change| change.at);
         changes
     }
@@ -180,7 +190,7 @@ impl Changed {
         match self {
             Self::Link { to, .. } => to.opportunities,
             Self::Path { opportunities, .. } | Self::Wired { opportunities, .. } => opportunities,
-            Self::Station { .. } => None,
+            Self::Station { .. } | Self::Left(_) | Self::Associated(_) => None,
         }
     }
 
@@ -189,7 +199,7 @@ impl Changed {
         let (rate, held) = match self {
             Self::Link { to, .. } => (to.rate, to.held),
             Self::Path { rate, held, .. } | Self::Wired { rate, held, .. } => (rate, held),
-            Self::Station { .. } => (None, None),
+            Self::Station { .. } | Self::Left(_) | Self::Associated(_) => (None, None),
         };
         let opportunities = self.opportunities().map(|number| Arc::clone(&opportunities[number]));
         NewPace { rate, opportunities, held }
@@ -221,6 +231,8 @@ impl Changed {
                 host.frame_error_rate = frame_error_rate.or(host.frame_error_rate);
                 host.snr_db = snr_db.or(host.snr_db);
             }
+            (Self::Left(_), _) => {}
+            (Self::Associated(roam), _) => config.cells.iter_mut().for_each(|cells| cells.follow(roam)),
             (what, _) => panic!("this network has nothing that {what:?} is about"),
         }
     }
@@ -273,6 +285,7 @@ impl Changed {
                 mcs.map_or(Ok(()), |mcs| own.check_mcs(ChangeField::Mcs, mcs))?;
                 rate.map_or(Ok(()), |rate| own.check_new_rate(rate))
             }
+            (Self::Left(_) | Self::Associated(_), _) => missing("a roam", "cells.roams"),
             (Self::Station { .. }, _) => missing("a station of Wi-Fi", "a wired access, or the path"),
         }
     }

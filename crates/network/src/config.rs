@@ -17,7 +17,7 @@ use crate::routes::Routes;
 use crate::wifi::{
     Band, ChannelWidth, GuardInterval, Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard,
 };
-use lasthop_units::{Bytes, Probability, Rate, Span};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::sync::Arc;
 
 /// A network: its hosts, and their connection.
@@ -64,6 +64,36 @@ pub struct Cells {
     pub hearing: Vec<Hearing>,
     /// By how many dB a frame must exceed all others together to be received nevertheless. More than 0.
     pub capture_db: f64,
+    /// By access point: the round-trip time of the path behind it, instead of the shared one. Not of hosts with a path of
+    /// their own. Empty: all have the shared one.
+    pub path_rtts: Vec<Option<Span>>,
+    /// Stations that go from one access point to another, in the order of time.
+    pub roams: Vec<Roam>,
+}
+
+/// A station leaves its access point, and is associated with another one after an outage.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Roam {
+    /// The station.
+    pub host: usize,
+    /// When it leaves; an exchange on the air ends as it began.
+    pub at: Time,
+    /// The time without any access point, at least [`Roam::LEAST_OUTAGE`].
+    pub outage: Span,
+    /// The number of its new access point, from 0.
+    pub to: u16,
+    /// By node: how the station and that node reach each other from the association on. It and its new access point hear each other.
+    pub hearing: Vec<Hearing>,
+}
+
+impl Roam {
+    /// Longer than any exchange: a frame of 1500 bytes at 1 Mb/s, with RTS, CTS and acknowledgement, takes 13.4 ms.
+    pub const LEAST_OUTAGE: Span = Span::from_millis(20);
+
+    /// When the station is associated with its new access point.
+    pub fn associated(&self) -> Time {
+        self.at + self.outage
+    }
 }
 
 /// How one node's transmissions reach another.
@@ -93,7 +123,14 @@ impl Cells {
     pub fn in_full_hearing(access_points: usize, of_host: Vec<u16>) -> Self {
         let nodes = of_host.len() + access_points;
         let equal = Hearing { level: HearingLevel::Hears, dbm: 0.0 };
-        Self { access_points, of_host, hearing: vec![equal; nodes * nodes], capture_db: 10.0 }
+        Self {
+            access_points,
+            of_host,
+            hearing: vec![equal; nodes * nodes],
+            capture_db: 10.0,
+            path_rtts: Vec::new(),
+            roams: Vec::new(),
+        }
     }
 
     /// The nodes: hosts, then access points.
@@ -104,6 +141,19 @@ impl Cells {
     /// How `from` reaches `to`.
     pub fn hearing(&self, from: usize, to: usize) -> Hearing {
         self.hearing[from * self.nodes() + to]
+    }
+
+    /// The round-trip time of the path behind an access point, if that has its own.
+    pub fn path_rtt(&self, access_point: u16) -> Option<Span> {
+        self.path_rtts.get(usize::from(access_point)).copied().flatten()
+    }
+
+    /// The station is where this roam has taken it.
+    pub(crate) fn follow(&mut self, roam: usize) {
+        let Roam { host, to, ref hearing, .. } = self.roams[roam];
+        let hearing = hearing.clone();
+        self.of_host[host] = to;
+        (0..self.nodes()).for_each(|other| self.set(host, other, hearing[other]));
     }
 
     /// Sets how two nodes reach each other.

@@ -58,7 +58,8 @@ impl Config {
                 let host = if is_up { from } else { to };
                 assert_ne!(is_up, to.index() < self.hosts.len(), "between a host and a server");
                 let config = &self.hosts[host.index()];
-                let rtt = config.path.map_or(path.rtt, |own| own.rtt.0);
+                let of_cell = self.cells.as_ref().and_then(|cells| cells.path_rtt(cells.of_host[host.index()]));
+                let rtt = config.path.map_or(of_cell.unwrap_or(path.rtt), |own| own.rtt.0);
                 // As `host_path` halves it.
                 let half = if is_up { rtt / 2 } else { rtt - rtt / 2 };
                 let turnaround = if is_up { Span::ZERO } else { config.turnaround.0 };

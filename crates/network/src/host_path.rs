@@ -122,6 +122,13 @@ impl<P> Lanes<P> {
         }
     }
 
+    /// Changes the round-trip time of this host, unless it draws its own.
+    pub(crate) fn change_of(&mut self, host: usize, new: Span) {
+        if let RoundTrip::Constant(rtt) = &mut self.lanes[host].round_trip {
+            *rtt = new;
+        }
+    }
+
     /// Takes a packet with the end of its transmission at `sent`, past or future.
     pub(crate) fn push(&mut self, sent: Time, packet: Packet<P>)
     where

@@ -86,7 +86,7 @@ pub use change::{Change, Changed, DirectionChange};
 pub use config::{
     AccessConfig, Cells, ChangeField, Config, ConfigError, DirectionConfig, DirectionField, Field, Hearing,
     HearingLevel, HostConfig, HostField, HostPath, LinkConfig, LinkField, LinksConfig, LossAt, NetworkField,
-    PathConfig, PathField, QueueField, Topology, WifiConfig, WifiField, WifiRules, WiredAccessConfig,
+    PathConfig, PathField, QueueField, Roam, Topology, WifiConfig, WifiField, WifiRules, WiredAccessConfig,
 };
 pub use empty::{EmptyWay, Framing};
 pub use impairments::Impairments;

@@ -170,6 +170,15 @@ impl<P: Clone> Link<P> {
         lanes.change_shared(rtt);
     }
 
+    /// Changes the round-trip time of this host, unless it draws its own.
+    ///
+    /// # Panics
+    /// If the link has one delay for all hosts.
+    pub(crate) fn change_round_trip_of(&mut self, host: usize, rtt: Span) {
+        let Underway::Lanes(lanes) = &mut self.underway else { panic!("a link without lanes has one delay") };
+        lanes.change_of(host, rtt);
+    }
+
     /// Accepts a packet from another part of the network.
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<Taken, Packet<P>> {
         if self.loss_at == LossAt::BeforeQueue && self.losses.take_next() {

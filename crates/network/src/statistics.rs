@@ -97,11 +97,14 @@ pub enum Cause {
     Early,
     /// The ACK filter dropped it: a newer ACK of its connection made it needless.
     NewerAck,
+    /// Its station had roamed to another access point: it waited in the queue of the old one, came there during the outage, or was
+    /// held behind a gap at the end of the old association.
+    LeftBehind,
 }
 
 impl Cause {
     /// All causes, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::QueueFull,
         Self::RetryLimit,
         Self::RandomLoss,
@@ -111,6 +114,7 @@ impl Cause {
         Self::TooLate,
         Self::Early,
         Self::NewerAck,
+        Self::LeftBehind,
     ];
 }
 

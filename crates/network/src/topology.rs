@@ -354,13 +354,17 @@ impl<P: Clone> Network<P> {
             }
             self.changes.pop_front();
             self.next_change = self.changes.front().map_or(Time::MAX, |next| next.at);
-            let pace = change.what.pace(&self.opportunities);
+            let new_pace = change.what.pace(&self.opportunities);
             match (&mut self.parts, change.what) {
                 (Parts::Links(parts), Changed::Link { link, way, to }) => {
-                    parts.change(change.at, (link, way), to, pace)
+                    parts.change(change.at, (link, way), to, new_pace)
                 }
-                (Parts::AccessPoint(parts), what) => parts.change(change.at, &what, pace),
+                (Parts::AccessPoint(parts), what) => parts.change(change.at, &what, new_pace, &mut self.departed),
                 (Parts::Links(_), what) => unreachable!("a checked network has what {what:?} is about"),
+            }
+            if pace == Pace::ToOutput && !self.departed.is_empty() {
+                self.clock = self.clock.max(change.at);
+                return;
             }
         }
         self.run_unchanged(until, pace, deliveries);

@@ -18,6 +18,7 @@ mod properties;
 mod queueing_theory;
 mod queues;
 mod rates;
+mod roaming;
 mod saturation;
 mod tcp_bounds;
 mod timelines;

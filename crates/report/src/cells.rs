@@ -80,6 +80,9 @@ const CELL_HEADS: [&str; 8] = [
     "AP queue\ndrops",
 ];
 
+/// Hosts that go from one access point to another.
+const ROAM_HEADS: [&str; 6] = ["roams", "leaves\nat s", "from", "to", "outage\nms", "silent\nms"];
+
 /// 802.11n and later: each station, both ways.
 const STATION_HEADS: [&str; 9] = [
     "station",
@@ -180,6 +183,7 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
     let tables = [
         (&FLOW_HEADS[..], flow_rows(result)),
         (&CELL_HEADS[..], cell_rows(result)),
+        (&ROAM_HEADS[..], roam_rows(result)),
         (&STATION_HEADS[..], station_rows(result)),
         (&LINK_HEADS[..], link_rows(result)),
         (&MESSAGE_HEADS[..], message_rows(result)),
@@ -206,6 +210,21 @@ fn cell_rows(result: &RunResult) -> Vec<Vec<Cell>> {
         ]
     };
     result.cells.iter().map(row).collect()
+}
+
+fn roam_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let cell = |place: u16| word(&result.cells[usize::from(place)].name);
+    let row = |roam: &lasthop_scenario::RoamResult| {
+        vec![
+            host(result, roam.host),
+            number(format!("{:.2}", roam.at_s)),
+            cell(roam.from),
+            cell(roam.to),
+            number(format!("{:.0}", roam.outage_ms)),
+            some(roam.silent_ms, |silent_ms| format!("{silent_ms:.0}")),
+        ]
+    };
+    result.roams.iter().map(row).collect()
 }
 
 /// Shares of the air say which stations have a row: those before 802.11n have none.

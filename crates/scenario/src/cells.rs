@@ -1,9 +1,10 @@
 //! Access points beside each other, and who hears whom: from names, places and channels to pairs of nodes.
 
 use crate::ScenarioError;
-use crate::keys::{AccessKeys, AccessKind, CellKeys, HearingKeys, HostKeys, ScenarioKeys};
+use crate::keys::{AccessKeys, AccessKind, CellKeys, HearingKeys, HostKeys, RoamKeys, ScenarioKeys};
 use lasthop_keys::{Document, Path, Problem, key, nearest};
-use lasthop_network::{Band, Cells, Hearing, HearingLevel, WifiConfig};
+use lasthop_network::{Band, Cells, Hearing, HearingLevel, Roam, WifiConfig};
+use lasthop_units::Time;
 
 /// The name of an access point without a block.
 const ONLY: &str = "access-point";
@@ -21,8 +22,10 @@ const NOISE: f64 = -94.0;
 pub struct Layout {
     /// The access points, in order.
     pub access_points: Vec<Place>,
-    /// The hosts, in order.
+    /// The hosts, in order, as they are at the start.
     pub hosts: Vec<Place>,
+    /// By roam, in the order of [`Scenario::roams`](crate::Scenario::roams): where it takes its host.
+    pub moved: Vec<Place>,
     cells: Cells,
 }
 
@@ -53,6 +56,9 @@ impl Layout {
     ) -> Result<Option<Self>, ScenarioError> {
         let reader = Reader { document, keys };
         let cells = Path::top(key!(ScenarioKeys, cells));
+        if keys.cells.len() < 2 {
+            reader.without_roams()?;
+        }
         let Some(access) = keys.access.as_ref().filter(|access| access.kind == AccessKind::Wifi) else {
             let path = if keys.cells.is_empty() { Path::top(key!(ScenarioKeys, hearing)) } else { cells };
             let is_used = !keys.cells.is_empty() || !keys.hearing.is_empty();
@@ -67,16 +73,72 @@ impl Layout {
         if access_points.is_empty() {
             access_points.push(Place { name: ONLY.into(), cell: 0, at_m: None, channel: None });
         }
-        let mut layout = Self { cells: Cells::in_full_hearing(access_points.len(), Vec::new()), access_points, hosts };
-        layout.cells = reader.by_places(access, &layout)?;
-        reader.by_blocks(names, &mut layout)?;
+        let cells = Cells::in_full_hearing(access_points.len(), Vec::new());
+        let mut layout = Self { cells, access_points, hosts, moved: Vec::new() };
+        let powers = reader.powers(access)?;
+        layout.cells = powers.of_all(&layout);
+        layout.cells.capture_db = access.capture_db.unwrap_or(CAPTURE);
+        if keys.cells.iter().any(|cell| cell.path_rtt_ms.is_some()) {
+            layout.cells.path_rtts = keys.cells.iter().map(|cell| cell.path_rtt_ms).collect();
+        }
+        let levels = reader.by_blocks(names, &layout)?;
+        for &(one, other, level) in &levels {
+            layout.cells.set_level(one, other, level);
+        }
         reader.check_each_link(names, &layout)?;
+        reader.roams(names, (&powers, &levels), &mut layout)?;
         Ok(Some(layout))
     }
 
     /// The hosts, then the access points.
     pub fn nodes(&self) -> impl Iterator<Item = &Place> {
         self.hosts.iter().chain(&self.access_points)
+    }
+}
+
+/// What says by places who hears whom; in dBm.
+struct Powers {
+    power: f64,
+    sense: f64,
+    hear: f64,
+    obss_pd: Option<f64>,
+    band: Band,
+}
+
+impl Powers {
+    /// How two nodes reach each other, by their channels, and by their places if they have any.
+    fn between(&self, place: &Place, beside: &Place) -> Hearing {
+        if place.channel != beside.channel {
+            return Hearing { level: HearingLevel::Misses, dbm: 0.0 };
+        }
+        let (Some(here), Some(there)) = (place.at_m, beside.at_m) else {
+            return Hearing { level: HearingLevel::Hears, dbm: 0.0 };
+        };
+        let (along, across) = (here.0 - there.0, here.1 - there.1);
+        let metres = (along * along + across * across).sqrt();
+        let dbm = self.power - self.band.path_loss_db(metres);
+        let is_foreign = place.cell != beside.cell;
+        let senses = self.obss_pd.filter(|_| is_foreign).unwrap_or(self.sense);
+        let level = match dbm {
+            dbm if dbm >= self.hear.max(senses) => HearingLevel::Hears,
+            dbm if dbm >= senses => HearingLevel::Senses,
+            dbm if dbm >= NOISE => HearingLevel::Disturbed,
+            _ => HearingLevel::Misses,
+        };
+        Hearing { level, dbm }
+    }
+
+    /// The same of all.
+    fn of_all(&self, layout: &Layout) -> Cells {
+        let of_host = layout.hosts.iter().map(|host| host.cell).collect();
+        let mut cells = Cells::in_full_hearing(layout.access_points.len(), of_host);
+        let nodes: Vec<_> = layout.nodes().collect();
+        for (one, place) in nodes.iter().enumerate() {
+            for (other, beside) in nodes[..one].iter().enumerate() {
+                cells.set(one, other, self.between(place, beside));
+            }
+        }
+        cells
     }
 }
 
@@ -100,6 +162,18 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// No host roams.
+    fn without_roams(&self) -> Result<(), ScenarioError> {
+        match self.keys.hosts.iter().position(|host| !host.roam.is_empty()) {
+            None => Ok(()),
+            Some(index) => {
+                let path = Path::top(key!(ScenarioKeys, hosts)).index(index).key(key!(HostKeys, roam));
+                let problem = "is about several access points of [[cells]], and there are none";
+                Err(self.document.error(&path, problem, "no such block, or two [[cells]]"))
+            }
+        }
     }
 
     fn cell(&self, index: usize, key: &str) -> Path {
@@ -183,26 +257,11 @@ impl Reader<'_> {
         for (index, (host, (_, names))) in self.keys.hosts.iter().zip(names).enumerate() {
             let path = |key: &str| Path::top(key!(ScenarioKeys, hosts)).index(index).key(key);
             let cell_names: Vec<_> = access_points.iter().map(|cell| cell.name.as_str()).collect();
-            let accepted = || match cell_names.is_empty() {
-                true => "no such key, or [[cells]]".to_owned(),
-                false => cell_names.join(", "),
-            };
             let cell = match &host.cell {
-                Some(name) => match cell_names.iter().position(|cell| cell == name) {
-                    Some(cell) => cell,
-                    None => {
-                        let did_you_mean = nearest(name, &cell_names).map(|cell| format!("\"{cell}\""));
-                        let problem = Problem {
-                            problem: format!("no cell is called \"{name}\""),
-                            accepted: accepted(),
-                            did_you_mean,
-                        };
-                        return Err(self.document.problem(&path(key!(HostKeys, cell)), problem));
-                    }
-                },
+                Some(name) => self.number_of(name, &cell_names, &path(key!(HostKeys, cell)))?,
                 None if access_points.len() > 1 => {
                     let problem = "is not there, and there are several cells";
-                    return Err(self.document.error(&path(key!(HostKeys, cell)), problem, accepted()));
+                    return Err(self.document.error(&path(key!(HostKeys, cell)), problem, cell_names.join(", ")));
                 }
                 None => 0,
             };
@@ -223,8 +282,20 @@ impl Reader<'_> {
         Ok(places)
     }
 
-    /// Levels by channels, and by places if there are any.
-    fn by_places(&self, access: &AccessKeys, layout: &Layout) -> Result<Cells, ScenarioError> {
+    /// The number of the cell with this name.
+    fn number_of(&self, name: &str, cell_names: &[&str], path: &Path) -> Result<usize, ScenarioError> {
+        cell_names.iter().position(|cell| *cell == name).ok_or_else(|| {
+            let did_you_mean = nearest(name, cell_names).map(|cell| format!("\"{cell}\""));
+            let accepted = match cell_names.is_empty() {
+                true => "no such key, or [[cells]]".to_owned(),
+                false => cell_names.join(", "),
+            };
+            let problem = Problem { problem: format!("no cell is called \"{name}\""), accepted, did_you_mean };
+            self.document.problem(path, problem)
+        })
+    }
+
+    fn powers(&self, access: &AccessKeys) -> Result<Powers, ScenarioError> {
         let key = |key: &str| Path::top(key!(ScenarioKeys, access)).key(key);
         let sense = access.sense_dbm.unwrap_or(SENSE);
         let hear = access.hear_dbm.unwrap_or(sense);
@@ -241,36 +312,16 @@ impl Reader<'_> {
         }
         let usual = WifiConfig::new(access.standard);
         let band = access.band_ghz.filter(|_| access.standard.aggregates()).unwrap_or(usual.band);
-        let of_host = layout.hosts.iter().map(|host| host.cell).collect();
-        let mut cells = Cells::in_full_hearing(layout.access_points.len(), of_host);
-        cells.capture_db = access.capture_db.unwrap_or(CAPTURE);
-        let nodes: Vec<_> = layout.nodes().collect();
-        for (one, place) in nodes.iter().enumerate() {
-            for (other, beside) in nodes[..one].iter().enumerate() {
-                if place.channel != beside.channel {
-                    cells.set_level(one, other, HearingLevel::Misses);
-                    continue;
-                }
-                let (Some(here), Some(there)) = (place.at_m, beside.at_m) else { continue };
-                let (along, across) = (here.0 - there.0, here.1 - there.1);
-                let metres = (along * along + across * across).sqrt();
-                let dbm = power - band.path_loss_db(metres);
-                let is_foreign = place.cell != beside.cell;
-                let senses = access.obss_pd_dbm.filter(|_| is_foreign).unwrap_or(sense);
-                let level = match dbm {
-                    dbm if dbm >= hear.max(senses) => HearingLevel::Hears,
-                    dbm if dbm >= senses => HearingLevel::Senses,
-                    dbm if dbm >= NOISE => HearingLevel::Disturbed,
-                    _ => HearingLevel::Misses,
-                };
-                cells.set(one, other, Hearing { level, dbm });
-            }
-        }
-        Ok(cells)
+        Ok(Powers { power, sense, hear, obss_pd: access.obss_pd_dbm, band })
     }
 
-    /// What `[[hearing]]` says.
-    fn by_blocks(&self, names: &[(Option<String>, Vec<String>)], layout: &mut Layout) -> Result<(), ScenarioError> {
+    /// What `[[hearing]]` says of pairs of nodes, the last word last.
+    fn by_blocks(
+        &self,
+        names: &[(Option<String>, Vec<String>)],
+        layout: &Layout,
+    ) -> Result<Vec<(usize, usize, HearingLevel)>, ScenarioError> {
+        let mut levels = Vec::new();
         for (index, block) in self.keys.hearing.iter().enumerate() {
             let path = Path::top(key!(ScenarioKeys, hearing)).index(index).key(key!(HearingKeys, between));
             let [one, other] = &block.between;
@@ -282,9 +333,76 @@ impl Reader<'_> {
                 let problem = format!("\"{one}\" and \"{other}\" are one and the same");
                 return Err(self.document.error(&path, problem, "two that differ, or a block of several hosts"));
             }
-            for (one, other) in pairs {
-                layout.cells.set_level(one, other, block.level);
+            levels.extend(pairs.into_iter().map(|(one, other)| (one, other, block.level)));
+        }
+        Ok(levels)
+    }
+
+    /// What `[[hosts.roam]]` says, in the order of the associations.
+    fn roams(
+        &self,
+        names: &[(Option<String>, Vec<String>)],
+        (powers, levels): (&Powers, &[(usize, usize, HearingLevel)]),
+        layout: &mut Layout,
+    ) -> Result<(), ScenarioError> {
+        let cell_names: Vec<String> = layout.access_points.iter().map(|cell| cell.name.clone()).collect();
+        let cell_names: Vec<&str> = cell_names.iter().map(String::as_str).collect();
+        // Each with its host and its path in the file.
+        let mut roams: Vec<(Roam, &RoamKeys, Path)> = Vec::new();
+        let mut first = 0;
+        for (block, (host, (_, names))) in self.keys.hosts.iter().zip(names).enumerate() {
+            let hosts = first..first + names.len();
+            first = hosts.end;
+            let (mut cell, mut since) = (layout.hosts.get(hosts.start).map_or(0, |place| place.cell), Time::ZERO);
+            for (index, keys) in host.roam.iter().enumerate() {
+                let path = Path::top(key!(ScenarioKeys, hosts)).index(block).key(key!(HostKeys, roam)).index(index);
+                let at = Time::ZERO + keys.at_s;
+                if at < since {
+                    let problem = format!("{} is within the roam before it", at.as_secs_f64());
+                    let accepted = format!("a number from {} on, when that one has ended", since.as_secs_f64());
+                    return Err(self.document.error(&path.key(key!(RoamKeys, at_s)), problem, accepted));
+                }
+                let to = self.number_of(&keys.to, &cell_names, &path.key(key!(RoamKeys, to)))? as u16;
+                if to == cell && !names.is_empty() {
+                    let problem = format!("they are at \"{}\" already", keys.to);
+                    return Err(self.document.error(
+                        &path.key(key!(RoamKeys, to)),
+                        problem,
+                        "another of the [[cells]]",
+                    ));
+                }
+                if keys.x_m.is_some() && layout.access_points[usize::from(to)].at_m.is_none() {
+                    let problem = "is a place, and no cell has one";
+                    let accepted = "no such key, or x_m of the [[cells]]";
+                    return Err(self.document.error(&path.key(key!(RoamKeys, x_m)), problem, accepted));
+                }
+                let roam = |host| Roam { host, at, outage: keys.outage_ms, to, hearing: Vec::new() };
+                roams.extend(hosts.clone().map(|host| (roam(host), keys, path.clone())));
+                (cell, since) = (to, roam(0).associated());
             }
+        }
+        roams.sort_by_key(|(roam, ..)| roam.associated());
+        let mut nodes: Vec<Place> = layout.nodes().cloned().collect();
+        for (mut roam, keys, path) in roams {
+            let host = roam.host;
+            nodes[host].cell = roam.to;
+            nodes[host].channel = layout.access_points[usize::from(roam.to)].channel;
+            nodes[host].at_m = keys.x_m.map(|x| (x, keys.y_m.unwrap_or(0.0))).or(nodes[host].at_m);
+            roam.hearing = nodes.iter().map(|other| powers.between(&nodes[host], other)).collect();
+            for &(one, other, level) in levels.iter().filter(|(one, other, _)| *one == host || *other == host) {
+                roam.hearing[if one == host { other } else { one }].level = level;
+            }
+            let own = roam.hearing[layout.hosts.len() + usize::from(roam.to)];
+            if own.level != HearingLevel::Hears {
+                let (key, how) = match nodes[host].at_m {
+                    Some((x, y)) => (key!(RoamKeys, x_m), format!("at {:.0} dBm from {x}, {y}", own.dbm)),
+                    None => (key!(RoamKeys, to), "by [[hearing]]".into()),
+                };
+                let problem = format!("{} and \"{}\" do not hear each other, {how}", nodes[host].name, keys.to);
+                return Err(self.document.error(&path.key(key), problem, "a host that hears its access point"));
+            }
+            layout.moved.push(nodes[host].clone());
+            layout.cells.roams.push(roam);
         }
         Ok(())
     }

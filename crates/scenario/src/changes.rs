@@ -110,7 +110,7 @@ fn break_links(changes: &mut [Made<'_>], topology: &Topology, hosts: &[HostConfi
             Changed::Station { host, rate, frame_error_rate, .. } => {
                 (Lossy::Station(*host), rate, frame_error_rate, false)
             }
-            Changed::Path { .. } | Changed::Wired { .. } => continue,
+            _ => continue,
         };
         let state = states.entry(lossy).or_insert_with(|| Losses { broken: false, unbroken: at_first(lossy) });
         state.unbroken = loss.unwrap_or(state.unbroken);

@@ -15,9 +15,11 @@ pub struct ShortWarmup {
     pub warmup: Span,
 }
 
-/// A change of the network that never happens, because it lies beyond the end of the run.
+/// A change of the network, or a roam, that never happens, because it lies beyond the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateChange {
+    /// Whether it is a roam.
+    pub is_roam: bool,
     /// Its time.
     pub at: Time,
     /// Length of the run.
@@ -53,16 +55,19 @@ impl fmt::Display for ShortWarmup {
 impl fmt::Display for LateChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (at_s, end_s) = (self.at.saturating_since(Time::ZERO).as_secs_f64(), self.duration.as_secs_f64());
-        write!(f, "[[changes]] at_s = {at_s} is not before the end of the run at {end_s} s: it changes nothing")
+        let blocks = if self.is_roam { "[[hosts.roam]]" } else { "[[changes]]" };
+        write!(f, "{blocks} at_s = {at_s} is not before the end of the run at {end_s} s: it changes nothing")
     }
 }
 
 impl Scenario {
     /// The changes that never happen, ascending; each moment once.
     pub fn late_changes(&self) -> Vec<LateChange> {
-        let at = self.network().changes.iter().map(|change| change.at);
-        let late = at.filter(|at| *at >= Time::ZERO + self.duration);
-        let mut late: Vec<LateChange> = late.map(|at| LateChange { at, duration: self.duration }).collect();
+        let changes = self.network().changes.iter().map(|change| (false, change.at));
+        let roams = self.network().cells.iter().flat_map(|cells| &cells.roams).map(|roam| (true, roam.at));
+        let late = changes.chain(roams).filter(|(_, at)| *at >= Time::ZERO + self.duration);
+        let mut late: Vec<LateChange> =
+            late.map(|(is_roam, at)| LateChange { is_roam, at, duration: self.duration }).collect();
         late.dedup();
         late
     }

@@ -73,6 +73,9 @@ pub struct RunResult {
     /// Who hears whom there: the hosts, then the access points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeResult>,
+    /// Each time that a host goes to another access point; empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roams: Vec<RoamResult>,
     /// Each direction of each link of `[[links]]`; empty with a shared last hop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkResult>,
@@ -283,6 +286,9 @@ pub struct AccessResult {
     pub retries: u64,
     /// Broadcast frames that a receiver missed, counted once per receiver.
     pub broadcast_losses: u64,
+    /// Packets lost because their station had roamed; 0 if none does.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_behind: u64,
     /// Shares of the medium's time by outcome, 0..=1; empty on a wired link.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub air_shares: BTreeMap<String, f64>,
@@ -304,6 +310,9 @@ pub struct CellResult {
     pub goodput_mbps: f64,
     /// Packets that its access point's queue refused or dropped.
     pub downlink_drops: u64,
+    /// Packets lost there because their station had roamed; 0 if none does.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_behind: u64,
     /// Mean length of that queue over time, in packets.
     pub downlink_queue_mean: f64,
     /// The 95 % quantile of its length over time, in packets.
@@ -314,6 +323,28 @@ pub struct CellResult {
     pub air_shares: BTreeMap<String, f64>,
     /// Share of the time in which the access point senses other cells, 0..=1.
     pub neighbours_share: f64,
+}
+
+/// A host goes to another access point. The field names are keys of `result.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoamResult {
+    /// The host.
+    pub host: u16,
+    /// When it leaves, in seconds from the start of the run.
+    pub at_s: f64,
+    /// How long it has no access point.
+    pub outage_ms: f64,
+    /// The place of the old access point in `cells`.
+    pub from: u16,
+    /// That of the new one.
+    pub to: u16,
+    /// Where the host is from then on, in metres, if the scenario says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_m: Option<(f64, f64)>,
+    /// From leaving to the first sample before which, since the association, its connections have delivered data again. `None`:
+    /// they do not in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_ms: Option<f64>,
 }
 
 /// A host or an access point, with what it has of others. The field names are keys of `result.json`.

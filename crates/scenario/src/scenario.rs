@@ -16,7 +16,7 @@ use lasthop_keys::{
 };
 use lasthop_laws::{Choice, LawName, LinkReport};
 use lasthop_network::random::{Streams, numbers};
-use lasthop_network::{HostConfig, NodeId};
+use lasthop_network::{HostConfig, NodeId, Roam};
 use lasthop_policy::{Parts, PolicySettings};
 use lasthop_traffic::Kind as _;
 use lasthop_units::{Span, Time};
@@ -217,12 +217,18 @@ impl Scenario {
         &self.network
     }
 
-    /// The times of `[[changes]]`, ascending.
+    /// The times of `[[changes]]` and of the associations of `[[hosts.roam]]`, ascending.
     pub fn network_changes(&self) -> Vec<Time> {
         let mut moments: Vec<Time> = self.network.changes.iter().map(|change| change.at).collect();
+        moments.extend(self.roams().iter().map(Roam::associated));
         moments.sort_unstable();
         moments.dedup();
         moments
+    }
+
+    /// The roams of all hosts, in the order of their associations.
+    pub fn roams(&self) -> &[Roam] {
+        self.network.cells.as_ref().map_or(&[], |cells| &cells.roams)
     }
 
     /// The host's reports to the server of this connection, with their start times, in order; the first from the start

@@ -142,3 +142,102 @@ fn what_cannot_be_says_what_can() {
     let message = Scenario::from_toml("cells.toml", &held, &[]).unwrap_err().to_string();
     assert!(message.contains("held"), "{message}");
 }
+
+const ROAMING: &str = "
+[[cells]]
+name = \"hall\"
+x_m = 0
+channel = 1
+[[cells]]
+name = \"attic\"
+x_m = 300
+channel = 6
+path_rtt_ms = 60
+[[hosts]]
+name = \"stays\"
+cell = \"attic\"
+x_m = 310
+[[hosts]]
+name = \"walks\"
+cell = \"hall\"
+count = 2
+x_m = 10
+[[hosts.roam]]
+at_s = 20
+to = \"attic\"
+x_m = 290
+[[hosts.roam]]
+at_s = 40
+to = \"hall\"
+x_m = 0
+outage_ms = 50
+";
+
+#[test]
+fn a_host_that_roams_is_heard_as_in_its_new_place_and_on_its_new_channel() {
+    let scenario = read(ROAMING);
+    // Hosts: stays, walks-1, walks-2; access points: hall, attic.
+    let roams: Vec<_> =
+        scenario.roams().iter().map(|roam| (roam.host, roam.associated().as_secs_f64(), roam.to)).collect();
+    assert_eq!(roams, [(1, 20.2, 1), (2, 20.2, 1), (1, 40.05, 0), (2, 40.05, 0)]);
+    let levels = |roam: usize| scenario.roams()[roam].hearing.iter().map(|one| one.level).collect::<Vec<_>>();
+    // The first one finds the second one in the hall, where it cannot hear it; the second one finds it in the attic.
+    let of_others = |roam: usize, own: usize| {
+        let mut levels = levels(roam);
+        levels.remove(own);
+        levels
+    };
+    assert_eq!(of_others(0, 1), [Hears, Misses, Misses, Hears]);
+    assert_eq!(of_others(1, 2), [Hears, Hears, Misses, Hears]);
+    assert_eq!(of_others(3, 2), [Misses, Hears, Hears, Misses]);
+    let rtt = |at_s: f64| {
+        let network = scenario.network().at(lasthop_units::Time::ZERO + lasthop_units::Span::from_secs_f64(at_s));
+        let cells = network.cells.unwrap();
+        cells.path_rtt(cells.of_host[1]).map(lasthop_units::Span::as_millis_f64)
+    };
+    assert_eq!([rtt(20.1), rtt(20.2), rtt(40.05)], [None, Some(60.0), None]);
+    assert_eq!(scenario.network_changes().len(), 2);
+    assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap().roams(), scenario.roams());
+}
+
+#[test]
+fn a_level_that_is_given_holds_wherever_a_host_roams() {
+    let text = format!("{}[[hearing]]\nbetween = [\"stays\", \"walks\"]\nlevel = \"senses\"\n", ROAMING);
+    assert_eq!(read(&text).roams()[0].hearing[0].level, Senses);
+}
+
+#[test]
+fn a_roam_that_cannot_be_says_what_can() {
+    for (from, to, expected) in [
+        (
+            "to = \"attic\"",
+            "to = \"atic\"",
+            "hosts[1].roam[0].to: no cell is called \"atic\"; did you mean \"attic\"?; accepted: hall, attic",
+        ),
+        (
+            "to = \"attic\"",
+            "to = \"hall\"",
+            "hosts[1].roam[0].to: they are at \"hall\" already; accepted: another of the",
+        ),
+        (
+            "at_s = 40",
+            "at_s = 20.1",
+            "hosts[1].roam[1].at_s: 20.1 is within the roam before it; accepted: a number from 20.2 on",
+        ),
+        ("at_s = 40", "", "hosts[1].roam[1].at_s: "),
+        ("outage_ms = 50", "outage_ms = -5", "hosts[1].roam[1].outage_ms: "),
+        ("outage_ms = 50", "outage_ms = 0", "accepted: a number from 20 to 60000"),
+        (
+            "x_m = 290",
+            "x_m = 0",
+            "hosts[1].roam[0].x_m: walks-1 and \"attic\" do not hear each other, at -92 dBm from 0, 0",
+        ),
+        (ROAMING.split("[[hosts]]").next().unwrap(), "", "hosts[1].roam: is about several access points of [[cells]]"),
+    ] {
+        let message = error(ROAMING, from, to);
+        assert!(message.contains(expected), "{message}\n{expected}");
+    }
+    let late = ROAMING.replace("at_s = 40", "at_s = 60");
+    let notes: Vec<_> = read(&late).late_changes().iter().map(ToString::to_string).collect();
+    assert_eq!(notes, ["[[hosts.roam]] at_s = 60 is not before the end of the run at 60 s: it changes nothing"]);
+}

@@ -5,7 +5,10 @@
 //! with many hosts ([`lasthop_peers::cadence`]), it sends a beacon: a packet that takes air time and can be lost. The
 //! phases of both are random, because hosts are not switched on at the same moment.
 //!
-//! *What it leaves out*: group keys and other groups (there is one access point), the random tenth of an interval, IPv6
+//! A host that roams forgets its peers and what its policy remembers, and is a new peer of those who share its new access point, as
+//! the agent does when its link has another access point. A program of an external policy goes on, and is told of new peers.
+//!
+//! *What it leaves out*: group keys and other groups (no broadcast leaves an access point), the random tenth of an interval, IPv6
 //! beacons beside the IPv4 ones, a wall clock that differs from the simulation's.
 
 use crate::{PolicyOf, SimError};
@@ -17,10 +20,11 @@ use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::Label;
 use lasthop_peers::{Arrived, Ear, Limits, Own, PeerId, Report};
 use lasthop_policy::governor::{FlowSample, Governor};
-use lasthop_policy::{FlowId, Nothing, PolicyName};
+use lasthop_policy::{FlowId, Nothing, Policy, PolicyName};
 use lasthop_scenario::{AgentMode, HostPolicyResult, HostSpec};
 use lasthop_units::{Span, Time};
 use rand::RngExt as _;
+use rand_chacha::ChaCha8Rng;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Datagrams of each beacon: one, over IPv4.
@@ -43,7 +47,19 @@ pub(crate) struct Agent {
     new_flows: Option<(Bound, Time)>,
     sent: u64,
     policy: PolicyName,
+    /// Whether its policy is one of ours, which forgets what it knew when the host roams.
+    begins_anew: bool,
+    /// Of its phases and identities.
+    stream: ChaCha8Rng,
     ticks: u64,
+}
+
+/// The policy of this host, if it is one of ours, with nothing to remember.
+fn own_policy(host: &HostSpec) -> Box<dyn Policy + Send> {
+    match host.kind.agent {
+        AgentMode::Observe => Box::new(Nothing),
+        _ => host.kind.policy.build_with(host.kind.parts),
+    }
 }
 
 /// An end of a connection on this host, as the agent sees it.
@@ -66,8 +82,8 @@ impl Agent {
         let given = if mode == AgentMode::Observe { Ok(None) } else { policies(host) };
         let given = given.map_err(|problem| SimError::PolicyStart { host: host.index, problem })?;
         let name = if given.is_some() { PolicyName::External } else { settings.policy };
-        let own = || if mode == AgentMode::Observe { Box::new(Nothing) } else { settings.build_with(host.kind.parts) };
-        let policy = given.unwrap_or_else(own);
+        let begins_anew = given.is_none();
+        let policy = given.unwrap_or_else(|| own_policy(host));
         let mut stream = streams.stream(&format!("agent/host-{}", host.number));
         let mut phase = |interval: Span| Time::from_nanos(stream.random_range(0..interval.as_nanos()));
         let first_tick = phase(lasthop_policy::TICK);
@@ -84,8 +100,20 @@ impl Agent {
             new_flows: None,
             sent: 0,
             policy: name,
+            begins_anew,
+            stream,
             ticks: 0,
         }))
+    }
+
+    /// The host is behind another access point from now on.
+    pub(crate) fn on_roamed(&mut self, now: Time, host: &HostSpec) {
+        self.ear.table.forget_all();
+        self.sender = PeerId(self.stream.random());
+        self.cadence = Cadence::new(lasthop_peers::beacon::INTERVAL, now, self.stream.random());
+        if self.begins_anew {
+            self.governor.restart(own_policy(host), host.kind.agent == AgentMode::Control);
+        }
     }
 
     /// Observes and decides; returns the bounds to set, renew or remove.

@@ -11,7 +11,7 @@ use lasthop_laws::Choice;
 use lasthop_measure::{Finished, Measurement, Sampled};
 use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
-use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, QueueId, Seen, Topology};
+use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, QueueId, Roam, Seen, Topology};
 use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application, Message};
@@ -64,6 +64,8 @@ pub(crate) struct Simulation<'a> {
     warm: Vec<Counts>,
     /// Whether the network has an access point that forwards broadcasts.
     broadcasts: bool,
+    /// The roams so far.
+    roamed: usize,
     timer_events: u64,
     /// The network's events in the warm-up.
     early_events: u64,
@@ -117,11 +119,13 @@ pub(crate) enum Owner {
     },
     Warm,
     Sample,
+    /// Hosts that roam are associated.
+    Roam,
 }
 
 impl Slots {
     fn count(self) -> usize {
-        4 * self.connections + 2 * self.hosts + 2
+        4 * self.connections + 2 * self.hosts + 3
     }
 
     pub(crate) fn of(self, owner: Owner) -> usize {
@@ -134,6 +138,7 @@ impl Slots {
             Owner::Report { connection } => applications + 2 * self.hosts + connection,
             Owner::Warm => applications + 2 * self.hosts + self.connections,
             Owner::Sample => applications + 2 * self.hosts + self.connections + 1,
+            Owner::Roam => applications + 2 * self.hosts + self.connections + 2,
         }
     }
 
@@ -149,7 +154,8 @@ impl Slots {
             slot if slot < agents => Owner::Beacon { host: (slot - applications) / 2 },
             slot if slot < agents + self.connections => Owner::Report { connection: slot - agents },
             slot if slot == agents + self.connections => Owner::Warm,
-            _ => Owner::Sample,
+            slot if slot == agents + self.connections + 1 => Owner::Sample,
+            _ => Owner::Roam,
         }
     }
 }
@@ -202,6 +208,7 @@ impl<'a> Simulation<'a> {
         }
         timers.set(slots.of(Owner::Warm), Time::ZERO + scenario.warmup);
         timers.set(slots.of(Owner::Sample), Time::ZERO + scenario.sample);
+        timers.set(slots.of(Owner::Roam), scenario.roams().first().map_or(Time::MAX, Roam::associated));
         Ok(Self {
             scenario,
             hosts,
@@ -216,6 +223,7 @@ impl<'a> Simulation<'a> {
             of_host,
             saturated: hosts.iter().map(|_| Turns::default()).collect(),
             broadcasts,
+            roamed: 0,
             timer_events: 0,
             early_events: 0,
             strays: 0,
@@ -413,6 +421,17 @@ impl<'a> Simulation<'a> {
                 self.timers.set(slot, now + self.scenario.sample);
                 self.sample(now);
                 (self.options.progress)(now - Time::ZERO);
+            }
+            Owner::Roam => {
+                let next = self.scenario.roams()[self.roamed..].iter();
+                for Roam { host, .. } in next.take_while(|roam| roam.associated() <= now) {
+                    self.roamed += 1;
+                    let Some(agent) = &mut self.agents[*host] else { continue };
+                    agent.on_roamed(now, &self.hosts[*host]);
+                    self.timers.set(self.slots.of(Owner::Beacon { host: *host }), agent.next_beacon_at(now));
+                }
+                let next = self.scenario.roams().get(self.roamed);
+                self.timers.set(slot, next.map_or(Time::MAX, Roam::associated));
             }
         }
     }

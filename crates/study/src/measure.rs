@@ -24,7 +24,7 @@ use crate::search::Found;
 use lasthop_scenario::{
     AccessResult, Build, CellResult, ChangeKind, ConvergenceResult, DatagramResult, DeliveryResult, Direction,
     FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, NodeResult, PoliciesResult,
-    RunResult, SCHEMA_VERSION, SlowdownResult, StateShares, StationResult, UsedKernel, VideoResult,
+    RoamResult, RunResult, SCHEMA_VERSION, SlowdownResult, StateShares, StationResult, UsedKernel, VideoResult,
 };
 use minijinja::value::Value;
 use serde_json::{Value as Json, json};
@@ -268,6 +268,7 @@ pub fn whole_result() -> RunResult {
         name: String::new(),
         goodput_mbps: 1.0,
         downlink_drops: 0,
+        left_behind: 0,
         downlink_queue_mean: 1.0,
         downlink_queue_p95: 1.0,
         collisions: 0,
@@ -276,6 +277,8 @@ pub fn whole_result() -> RunResult {
     };
     let node =
         NodeResult { name: String::new(), cell: 0, at_m: None, hears: vec![1], senses: vec![1], disturbed_by: vec![1] };
+    let roam =
+        RoamResult { host: 0, at_s: 1.0, outage_ms: 1.0, from: 0, to: 1, at_m: Some((1.0, 1.0)), silent_ms: Some(1.0) };
     let host = HostPolicyResult { control_enabled_at_s: Some(1.0), ..HostPolicyResult::default() };
     RunResult {
         schema_version: SCHEMA_VERSION,
@@ -308,6 +311,7 @@ pub fn whole_result() -> RunResult {
         },
         cells: vec![cell],
         nodes: vec![node],
+        roams: vec![roam],
         links: vec![link],
         flows: vec![flow],
         convergence: vec![ConvergenceResult {

@@ -2,13 +2,13 @@
 
 use super::{
     AccessConfig, Cells, Config, ConfigError, DirectionConfig, DirectionField, Field, HearingLevel, HostConfig,
-    HostField, HostPath, LinkField, LinksConfig, NetworkField, PathConfig, PathField, QueueField, Topology, WifiConfig,
-    WifiField,
+    HostField, HostPath, LinkField, LinksConfig, NetworkField, PathConfig, PathField, QueueField, Roam, Topology,
+    WifiConfig, WifiField,
 };
 use crate::change::Changed;
 use crate::queue::{Discipline, QueueConfig};
 use crate::wifi::{Band, ChannelWidth, Modulation, PhyRate, RateControl, Standard};
-use lasthop_units::{Bytes, Rate, Span};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::fmt::Display;
 
 impl Config {
@@ -78,10 +78,45 @@ impl Cells {
                 (format!("host {host} and access point {number} apart"), "they hear each other".into())
             })?;
         }
+        check(self.path_rtts.is_empty() || self.path_rtts.len() == self.access_points, &|| {
+            (format!("round trips of {} access points", self.path_rtts.len()), format!("of all {}", self.access_points))
+        })?;
+        self.validate_roams()?;
         let held = network.changes.iter().any(|change| matches!(change.what, Changed::Station { held: Some(_), .. }));
         check(!held, &|| {
             ("with stations held".into(), "no station held, where there are several cells or levels of hearing".into())
         })
+    }
+}
+
+impl Cells {
+    fn validate_roams(&self) -> Result<(), ConfigError> {
+        let check =
+            |holds, problem: &dyn Fn() -> (String, String)| check(holds, Field::Network(NetworkField::Cells), problem);
+        let mut now: Vec<_> = self.of_host.iter().map(|&number| (number, Time::ZERO)).collect();
+        for roam in &self.roams {
+            let Roam { host, at, outage, to, ref hearing } = *roam;
+            check(host < now.len(), &|| (format!("roaming host {host}"), format!("0 to {}", now.len() - 1)))?;
+            let (from, since) = now[host];
+            check(at >= since, &|| {
+                (format!("host {host} roams at {at}"), format!("from {since} on, when it has its access point"))
+            })?;
+            check(outage >= Roam::LEAST_OUTAGE, &|| {
+                (format!("an outage of {outage}"), format!("{} or more", Roam::LEAST_OUTAGE))
+            })?;
+            check(usize::from(to) < self.access_points && to != from, &|| {
+                (
+                    format!("host {host} roams to access point {to}"),
+                    format!("another than {from}, of {}", self.access_points),
+                )
+            })?;
+            let own = hearing.get(self.of_host.len() + usize::from(to));
+            check(hearing.len() == self.nodes() && own.is_some_and(|own| own.level == HearingLevel::Hears), &|| {
+                (format!("host {host} and access point {to} apart"), "they hear each other".into())
+            })?;
+            now[host] = (to, roam.associated());
+        }
+        Ok(())
     }
 }
 

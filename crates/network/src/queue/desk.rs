@@ -97,6 +97,19 @@ pub(crate) trait Scheduler<P> {
     fn thin(&mut self, _new: &Packet<P>, _filter: &Filter<P>) -> Option<Packet<P>> {
         None
     }
+
+    /// Takes out all packets to this destination. It may [drop](Desk::drop) some. A discipline in which those to others may be in
+    /// front of them has its own way.
+    fn remove_to(&mut self, now: Time, to: Destination, desk: &mut Desk<P>) -> Vec<Packet<P>> {
+        let mut removed = Vec::new();
+        loop {
+            let before = self.inside();
+            removed.extend(self.next(now, Some(to), &|_| true, desk));
+            if self.inside() == before {
+                return removed;
+            }
+        }
+    }
 }
 
 /// A queue of the packets that a [`Scheduler`] has and of those that it has given out.
@@ -204,6 +217,16 @@ impl<P, S: Scheduler<P>> Queue<P> for Served<P, S> {
     fn take(&mut self, number: u64) -> Packet<P> {
         let place = self.claimed.iter().position(|(claimed, _)| *claimed == number);
         place.and_then(|place| self.claimed.remove(place)).expect("a packet that was claimed is taken once").1
+    }
+
+    fn remove_to(&mut self, now: Time, to: Destination) -> Vec<Packet<P>> {
+        let (removed, kept): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.chosen).into_iter().partition(|(_, packet)| packet.to == to);
+        self.chosen = kept;
+        let mut removed: Vec<_> = removed.into_iter().map(|(_, packet)| packet).collect();
+        removed.extend(self.scheduler.remove_to(now, to, &mut self.desk));
+        self.note_length(now);
+        removed
     }
 
     fn release(&mut self, now: Time, _station: usize, packets: usize) {

@@ -130,6 +130,16 @@ impl<P> Scheduler<P> for Queues<P> {
         Ok(())
     }
 
+    fn remove_to(&mut self, now: Time, to: Destination, _desk: &mut Desk<P>) -> Vec<Packet<P>> {
+        self.update(now);
+        let mut removed = self.low.remove_to(to);
+        removed.extend(self.classic.remove_to(to));
+        if self.inside() == 0 {
+            self.credit = FIRST_CREDIT;
+        }
+        removed
+    }
+
     /// The last one of both queues is never dropped, for none stays behind: the transmitter has been told that there is one.
     fn next(
         &mut self,

@@ -155,6 +155,21 @@ impl<P> Queue<P> for Fifo<P> {
         packet
     }
 
+    fn remove_to(&mut self, now: Time, to: Destination) -> Vec<Packet<P>> {
+        let mut removed = Vec::new();
+        for slot in self.slots.iter_mut().filter(|slot| !slot.is_claimed) {
+            if let Some(packet) = slot.packet.take_if(|packet| packet.to == to) {
+                slot.is_claimed = true;
+                removed.push(packet);
+            }
+        }
+        self.waiting -= removed.len();
+        self.on_claimed(0);
+        self.leave_out_taken();
+        self.desk.counted.change(now, self.len());
+        removed
+    }
+
     fn release(&mut self, now: Time, _station: usize, packets: usize) {
         self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
         self.desk.counted.change(now, self.len());

@@ -182,6 +182,13 @@ impl<P, M: Management> FlowQueues<P, M> {
         self.flows[index].queue.first()
     }
 
+    /// Takes out all packets to this destination. Queues stay in their lists.
+    pub(super) fn remove_to(&mut self, to: Destination) -> Vec<Packet<P>> {
+        let removed: Vec<_> = self.flows.iter_mut().flat_map(|flow| flow.queue.remove_to(to)).collect();
+        self.waiting -= removed.len();
+        removed
+    }
+
     /// The queue with the most bytes, and these; ties go to the lower index. `None` if no queue is listed.
     pub(super) fn fattest(&self) -> Option<(u64, usize)> {
         let listed = self.new_flows.iter().chain(&self.old_flows).copied();

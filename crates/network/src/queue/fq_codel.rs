@@ -129,6 +129,10 @@ impl<P> Scheduler<P> for FlowQueues<P> {
     fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
         Self::thin(self, new, filter)
     }
+
+    fn remove_to(&mut self, _now: Time, to: Destination, _desk: &mut Desk<P>) -> Vec<Packet<P>> {
+        Self::remove_to(self, to)
+    }
 }
 
 #[cfg(test)]

@@ -75,6 +75,10 @@ impl<P> Scheduler<P> for Queues<P> {
     fn thin(&mut self, new: &Packet<P>, filter: &Filter<P>) -> Option<Packet<P>> {
         self.queues.thin(new, filter)
     }
+
+    fn remove_to(&mut self, _now: Time, to: Destination, _desk: &mut Desk<P>) -> Vec<Packet<P>> {
+        self.queues.remove_to(to)
+    }
 }
 
 #[cfg(test)]

@@ -224,6 +224,17 @@ impl<P> Queue<P> for Mac80211<P> {
         self.forget(now, station, packets);
     }
 
+    fn remove_to(&mut self, now: Time, to: Destination) -> Vec<Packet<P>> {
+        let Destination::Node(station) = to else { return Vec::new() };
+        let station = station.index();
+        let mut removed = self.station(station).queues.remove_to(to);
+        self.above -= removed.len();
+        let in_device = self.device.remove_to(now, to);
+        self.forget(now, station, in_device.len());
+        removed.extend(in_device);
+        removed
+    }
+
     fn number_stations(&mut self, numbers: &[u16]) {
         self.numbers = numbers.to_vec();
     }

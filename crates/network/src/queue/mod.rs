@@ -174,6 +174,9 @@ pub(crate) trait Queue<P> {
     /// Transmission of this many claimed packets to or from the station is complete.
     fn release(&mut self, now: Time, station: usize, packets: usize);
 
+    /// Takes out all packets to this destination that are not claimed.
+    fn remove_to(&mut self, now: Time, to: Destination) -> Vec<Packet<P>>;
+
     /// By station: its number in the stream of hashes, instead of its place.
     fn number_stations(&mut self, _numbers: &[u16]) {}
 
@@ -231,7 +234,7 @@ mod tests {
         /// What a discipline drops after it has accepted it, it reports, whichever it is.
         #[test]
         fn every_packet_leaves_a_queue_of_any_discipline_once_or_is_reported_as_dropped(
-            steps in prop::collection::vec((0..5_u8, 0..3_u16, 1..4_usize, 0..40_000_u64), 1..300),
+            steps in prop::collection::vec((0..6_u8, 0..3_u16, 1..4_usize, 0..40_000_u64), 1..300),
             limit in 1..20_usize,
         ) {
             for &(word, discipline) in Discipline::WORDS {
@@ -255,6 +258,11 @@ mod tests {
                         queue.claim(now, Some(to), &mut load);
                         gone.extend(load.1.iter().map(|&place| queue.take(place).id));
                         queue.release(now, station.index(), load.1.len());
+                    } else if step == 5 {
+                        let to = Destination::Node(NodeId(node));
+                        gone.extend(queue.remove_to(now, to).iter().map(|removed| removed.id));
+                        let left = queue.remove_to(now, to);
+                        prop_assert!(left.is_empty(), "{}: some stay behind", word);
                     }
                     gone.extend(queue.desk_mut().take_dropped().map(|dropped| dropped.id));
                     prop_assert_eq!(gone.len() + queue.len(), offered as usize, "{}", word);

@@ -56,6 +56,16 @@ impl<P> PacketQueue<P> {
         Some((arrival, packet))
     }
 
+    /// Takes out all packets to this destination.
+    pub(super) fn remove_to(&mut self, to: Destination) -> Vec<Packet<P>> {
+        let (removed, kept): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.packets).into_iter().partition(|(_, packet)| packet.to == to);
+        self.packets = kept;
+        let removed: Vec<_> = removed.into_iter().map(|(_, packet)| packet).collect();
+        self.bytes -= removed.iter().map(frame_bytes).sum::<u64>();
+        removed
+    }
+
     /// When the oldest packet came.
     pub(super) fn since(&self) -> Option<Time> {
         self.packets.front().map(|(arrival, _)| *arrival)

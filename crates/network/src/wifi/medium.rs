@@ -20,7 +20,8 @@
 //!    its response fit in. Its first transmission is as long as fits, or one frame. It draws a timer at the end.
 //! 10. A station of 802.11b or 802.11g beside newer ones has DIFS, one frame in a transmission, and best effort alone.
 //! 11. A station may be held for a while: nothing is sent to it or by it, and nothing lost (`held`).
-//! 12. A broadcast is sent to the access point like any unicast frame, and from there once (`broadcasts`).
+//! 12. Among several access points it may go from one to another (`roaming`).
+//! 13. A broadcast is sent to the access point like any unicast frame, and from there once (`broadcasts`).
 //!
 //! ```text
 //!   [silent] -- a timer ends --> [frames on the air] -- one, received --> [response] --+
@@ -47,6 +48,7 @@ mod categories;
 mod held;
 mod per_node;
 mod reception;
+mod roaming;
 mod transmission;
 mod watched;
 
@@ -240,6 +242,9 @@ impl<P: Clone> Medium<P> {
             Destination::Broadcast => packet.from,
         };
         let access_point = self.access_points.get(of.index()).copied().unwrap_or(self.directions.len());
+        if matches!(packet.to, Destination::Node(to) if self.is_away(to.index())) {
+            return self.turn_away(now, access_point, packet);
+        }
         self.offer(now, access_point, packet)
     }
 
@@ -680,6 +685,10 @@ impl<P: Clone> Medium<P> {
         let is_repeated = (is_unfinished && !is_answered) || originator.is_request_due();
         sender.settle(link, is_repeated, is_unfinished);
         self.measure(now, frame.node);
+        if link.way == DOWN && self.is_away(link.station) {
+            self.leave_behind(now, link);
+            return true;
+        }
         gives_up
     }
 

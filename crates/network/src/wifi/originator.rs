@@ -201,6 +201,25 @@ impl Originator {
         others.fold(msdu_bytes(self.frames[first].departure.size), |msdus, frame| joined(msdus, frame.departure.size))
     }
 
+    /// Gives up all frames, the oldest first.
+    pub(super) fn give_up_all(&mut self) -> Vec<Frame> {
+        self.request_due = false;
+        std::mem::take(&mut self.frames)
+    }
+
+    /// There is another receiver, which has nothing yet. Frames that the old one has received are done; the others are new.
+    pub(super) fn begin_anew(&mut self) -> Vec<Frame> {
+        let (done, mut frames): (Vec<_>, Vec<_>) = self.give_up_all().into_iter().partition(|frame| frame.is_received);
+        self.next = Sequence::FIRST;
+        for frame in &mut frames {
+            self.next = self.next.plus(u16::from(!frame.joins));
+            frame.sequence = self.next.plus(Sequence::MODULUS - 1);
+            frame.failures = 0;
+        }
+        self.frames = frames;
+        done
+    }
+
     /// The frames, the oldest first.
     #[inline]
     pub(super) fn frames(&mut self) -> &mut [Frame] {

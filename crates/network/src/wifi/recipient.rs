@@ -157,6 +157,11 @@ impl<P> Recipient<P> {
         self.skip(missing as u16, go_on);
     }
 
+    /// Takes out all that is held.
+    pub(super) fn take_held(&mut self) -> impl Iterator<Item = Packet<P>> + use<P> {
+        std::mem::take(&mut self.held).into_iter().flatten().flat_map(Held::packets)
+    }
+
     pub(super) fn packets_inside(&self) -> usize {
         self.held.iter().flatten().map(|held| 1 + held.more.len()).sum()
     }

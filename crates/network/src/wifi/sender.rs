@@ -139,6 +139,14 @@ impl<P> Sender<P> {
         }
     }
 
+    /// The access point has nothing for this station any more.
+    pub(super) fn forget(&mut self, station: usize) {
+        if self.next.is_some_and(|link| link.station == station) {
+            (self.next, self.failures) = (None, 0);
+        }
+        self.unfinished.retain(|&other| other != station);
+    }
+
     /// A transmission on this link is over. `is_repeated`: the next transmission has the same receiver.
     /// `is_unfinished`: frames must be repeated there.
     #[inline]

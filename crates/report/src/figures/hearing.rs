@@ -1,13 +1,13 @@
 //! Who hears whom, of runs with several cells or hidden stations: a map.
 //!
 //! Nodes of one cell and place that have the same of all others are one mark. Without places each cell is a column, its access
-//! point on top.
+//! point on top. A host that roams has a ring in each place that it goes to.
 
 use super::canvas::{Beside, Canvas, Ink, Pen, SMALL, WIDTH, draw};
 use super::lines::{Entry, draw_legend, legend_height};
 use super::text::{line_height, text_width};
 use super::{Figure, note_of_run};
-use crate::style::{self, Look, MUTED, PAPER};
+use crate::style::{self, INK, Look, MUTED, PAPER};
 use lasthop_scenario::{NodeResult, RunResult};
 
 const HEIGHT: f64 = 300.0;
@@ -21,6 +21,11 @@ struct Mark {
     nodes: Vec<usize>,
     label: String,
     is_access_point: bool,
+    /// The place of its cell, and where it is in metres, if that is known.
+    cell: usize,
+    at_m: Option<(f64, f64)>,
+    /// Of a ring: the mark that it comes from.
+    from: Option<usize>,
     at: (f64, f64),
 }
 
@@ -40,13 +45,13 @@ pub(crate) fn hearing(run: &RunResult) -> Option<Figure> {
     let names: Vec<&str> = run.cells.iter().map(|cell| cell.name.as_str()).collect();
     let cells = style::lines(&names);
     let marks = marks(run);
+    let still = marks.iter().take_while(|mark| mark.from.is_none()).count();
     let levels =
         [(Level::Hears, "hear each other", 0), (Level::Senses, "only sense", 1), (Level::Disturbed, "only disturb", 2)];
-    let pairs: Vec<_> = (0..marks.len()).flat_map(|one| (0..one).map(move |other| (one, other))).collect();
+    let pairs: Vec<_> = (0..still).flat_map(|one| (0..one).map(move |other| (one, other))).collect();
     let level = |(one, other): (usize, usize)| level(run, marks[one].nodes[0], marks[other].nodes[0]);
     let own = |(one, other): (usize, usize)| {
-        let cell = |mark: usize| run.nodes[marks[mark].nodes[0]].cell;
-        cell(one) == cell(other) && (marks[one].is_access_point || marks[other].is_access_point)
+        marks[one].cell == marks[other].cell && (marks[one].is_access_point || marks[other].is_access_point)
     };
     let look = |label: &str, dash| Look { dash, ..Look::plain(label, MUTED) };
     let mut entries: Vec<Entry> = cells.iter().cloned().map(Entry::Box).collect();
@@ -54,6 +59,9 @@ pub(crate) fn hearing(run: &RunResult) -> Option<Figure> {
         if pairs.iter().any(|&pair| level(pair) == Some(of) && !own(pair)) {
             entries.push(Entry::Line(look(label, dash)));
         }
+    }
+    if still < marks.len() {
+        entries.push(Entry::Line(Look { dash: 2, ..Look::plain("roams to the ring", INK) }));
     }
     let top = legend_height(&entries);
     let svg = draw("Who hears whom", &note_of_run(run), top + HEIGHT, |canvas| {
@@ -64,15 +72,21 @@ pub(crate) fn hearing(run: &RunResult) -> Option<Figure> {
             for &(one, other) in pairs.iter().filter(|pair| own(**pair) == is_own) {
                 let Some(level) = level((one, other)) else { continue };
                 let dash = levels.iter().find(|(of, ..)| *of == level).map_or(0, |(.., dash)| *dash);
-                let colour =
-                    if is_own { cells[usize::from(run.nodes[marks[one].nodes[0]].cell)].colour } else { MUTED };
+                let colour = if is_own { cells[marks[one].cell].colour } else { MUTED };
                 let width = if is_own { 3.0 } else { 1.2 };
                 canvas.line(at(one), at(other), Pen { dash, ..Pen::new(colour, width) });
             }
         }
         for (number, mark) in marks.iter().enumerate() {
-            let colour = cells[usize::from(run.nodes[mark.nodes[0]].cell)].colour;
-            canvas.titled(&title(run, mark), |canvas| draw_mark(canvas, mark, at(number), colour));
+            let Some(from) = mark.from else { continue };
+            let access_point = marks.iter().position(|other| other.is_access_point && other.cell == mark.cell);
+            if let Some(access_point) = access_point {
+                canvas.line(at(number), at(access_point), Pen::new(cells[mark.cell].colour, 1.2));
+            }
+            canvas.line(at(from), at(number), Pen { dash: 2, ..Pen::new(INK, 1.2) });
+        }
+        for (number, mark) in marks.iter().enumerate() {
+            canvas.titled(&title(run, mark), |canvas| draw_mark(canvas, mark, at(number), cells[mark.cell].colour));
         }
     });
     Some(Figure {
@@ -90,6 +104,9 @@ fn draw_mark(canvas: &mut Canvas, mark: &Mark, (x, y): (f64, f64), colour: style
         canvas.rectangle(x - RADIUS, y - RADIUS, 2.0 * RADIUS, 2.0 * RADIUS, colour, 1.0);
     } else {
         canvas.circle((x, y), RADIUS, colour);
+        if mark.from.is_some() {
+            canvas.circle((x, y), RADIUS - 2.5, PAPER);
+        }
     }
     let (width, height) = (text_width(&mark.label, SMALL), line_height(SMALL));
     // Away from the lines, which are between the marks.
@@ -99,13 +116,12 @@ fn draw_mark(canvas: &mut Canvas, mark: &Mark, (x, y): (f64, f64), colour: style
 }
 
 fn title(run: &RunResult, mark: &Mark) -> String {
+    if mark.from.is_some() {
+        return format!("{}, in {}", mark.label, run.cells[mark.cell].name);
+    }
     let heard = run.nodes[mark.nodes[0]].hears.len();
     let others = run.nodes.len() - 1;
-    format!(
-        "{}, in {}: hears {heard} of {others}",
-        mark.label,
-        run.cells[usize::from(run.nodes[mark.nodes[0]].cell)].name
-    )
+    format!("{}, in {}: hears {heard} of {others}", mark.label, run.cells[mark.cell].name)
 }
 
 /// What the one has of the other.
@@ -128,18 +144,49 @@ fn marks(run: &RunResult) -> Vec<Mark> {
                 mark.nodes.push(place);
                 mark.label = format!("{} to {}", run.nodes[mark.nodes[0]].name, node.name);
             }
-            None => marks.push(Mark { nodes: vec![place], label: node.name.clone(), is_access_point, at: (0.0, 0.0) }),
+            None => marks.push(Mark {
+                nodes: vec![place],
+                label: node.name.clone(),
+                is_access_point,
+                cell: node.cell.into(),
+                at_m: node.at_m,
+                from: None,
+                at: (0.0, 0.0),
+            }),
         }
     }
+    add_rings(run, &mut marks);
     place(run, &mut marks);
     marks
+}
+
+/// A ring for each place that a host goes to and has not been before.
+fn add_rings(run: &RunResult, marks: &mut Vec<Mark>) {
+    for node in 0..run.nodes.len() - run.cells.len() {
+        let Some(mut from) = marks.iter().position(|mark| mark.nodes.first() == Some(&node)) else { continue };
+        for roam in run.roams.iter().filter(|roam| usize::from(roam.host) == node) {
+            let (cell, at_m) = (usize::from(roam.to), roam.at_m);
+            let is_it = |mark: &Mark| mark.nodes.contains(&node) && mark.cell == cell && mark.at_m == at_m;
+            from = marks.iter().position(is_it).unwrap_or_else(|| {
+                let nodes = marks[from].nodes.clone();
+                let label = format!("{}, from {} s", run.nodes[node].name, roam.at_s);
+                marks.push(Mark { nodes, label, is_access_point: false, cell, at_m, from: Some(from), at: (0.0, 0.0) });
+                marks.len() - 1
+            });
+        }
+    }
 }
 
 /// Whether two are of one cell and place, hear each other, and have the same of all others.
 fn are_alike(run: &RunResult, one: usize, other: usize) -> bool {
     let (here, there) = (&run.nodes[one], &run.nodes[other]);
     let others = (0..run.nodes.len()).filter(|&node| node != one && node != other);
+    let goes = |node: usize| {
+        let own = run.roams.iter().filter(move |roam| usize::from(roam.host) == node);
+        own.map(|roam| (roam.at_s.to_bits(), roam.to, roam.at_m)).collect::<Vec<_>>()
+    };
     here.cell == there.cell
+        && goes(one) == goes(other)
         && here.at_m == there.at_m
         && level(run, one, other) == Some(Level::Hears)
         && others.into_iter().all(|node| level(run, one, node) == level(run, other, node))
@@ -147,7 +194,7 @@ fn are_alike(run: &RunResult, one: usize, other: usize) -> bool {
 
 /// Puts the marks where they are, or where they can be told apart.
 fn place(run: &RunResult, marks: &mut [Mark]) {
-    let places: Vec<_> = marks.iter().filter_map(|mark| run.nodes[mark.nodes[0]].at_m).collect();
+    let places: Vec<_> = marks.iter().filter_map(|mark| mark.at_m).collect();
     if places.len() == marks.len() {
         let ends = |of: fn(&(f64, f64)) -> f64| {
             let all = places.iter().map(of);
@@ -166,7 +213,7 @@ fn place(run: &RunResult, marks: &mut [Mark]) {
     }
     let column = (WIDTH - 2.0 * ROOM) / run.cells.len() as f64;
     for cell in 0..run.cells.len() {
-        let of_cell = |mark: &&mut Mark| usize::from(run.nodes[mark.nodes[0]].cell) == cell;
+        let of_cell = |mark: &&mut Mark| mark.cell == cell;
         let left = ROOM + cell as f64 * column;
         let hosts = marks.iter_mut().filter(of_cell).filter(|mark| !mark.is_access_point).count();
         let mut number = 0;

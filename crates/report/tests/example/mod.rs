@@ -250,6 +250,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         utilization: 0.93,
         cells: Vec::new(),
         nodes: Vec::new(),
+        roams: Vec::new(),
         links: Vec::new(),
         access: AccessResult { downlink_drops: losses * 3, downlink_queue_p95: Some(99.0), ..AccessResult::default() },
         flows: flows.iter().map(flow_result).collect(),

@@ -2,8 +2,9 @@
 
 use super::ScenarioKeys;
 use lasthop_keys::Preset::{Absent, Required};
-use lasthop_keys::{When, choice, ends, integer, key, keys, node, number};
-use lasthop_network::HearingLevel;
+use lasthop_keys::{When, choice, ends, integer, key, keys, milliseconds, node, number, seconds};
+use lasthop_network::{HearingLevel, Roam};
+use lasthop_units::Span;
 use toml::{Table, Value};
 
 keys! {
@@ -16,6 +17,24 @@ keys! {
         channel: Option<u16> = integer::<u16>(1, 177), Absent;
         /// Where the access point is, in metres. With places, all access points and hosts have one, and the
         /// [distance](../models/cells.md) says who hears whom.
+        x_m: Option<f64> = number(-10_000.0, 10_000.0), Absent;
+        /// The same, across; without it, 0.
+        y_m: Option<f64> = number(-10_000.0, 10_000.0), Absent, when vec![When::Given("x_m")];
+        /// The round trip behind this access point in milliseconds, instead of `path.rtt_ms`. Not of hosts with a `path_rtt_ms` of
+        /// their own.
+        path_rtt_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
+    }
+
+    /// `[[hosts.roam]]`.
+    pub(crate) struct RoamKeys {
+        /// When they leave their access point, in seconds from the start of the run; not before the end of the roam in front of it.
+        at_s: Span = seconds(0.0, 86_400.0), Required;
+        /// The access point that they go to: the name of another one of `[[cells]]`.
+        to: String = node(), Required;
+        /// How long they then have none, in milliseconds: they scan, authenticate and associate. Tenths of a second
+        /// [are usual](../models/cells.md#roaming), most of it scanning.
+        outage_ms: Span = milliseconds(in_ms(Roam::LEAST_OUTAGE), 60_000.0), 200.0;
+        /// Where they are from the association on, in metres, if the access points have places. Without it, where they were.
         x_m: Option<f64> = number(-10_000.0, 10_000.0), Absent;
         /// The same, across; without it, 0.
         y_m: Option<f64> = number(-10_000.0, 10_000.0), Absent, when vec![When::Given("x_m")];
@@ -38,6 +57,10 @@ const LEVELS: [(&str, HearingLevel); 4] = [
     ("senses", HearingLevel::Senses),
     ("hears", HearingLevel::Hears),
 ];
+
+fn in_ms(span: Span) -> f64 {
+    span.as_millis_f64()
+}
 
 fn has(file: &Table, list: &str) -> bool {
     file.get(list).and_then(Value::as_array).is_some_and(|blocks| !blocks.is_empty())

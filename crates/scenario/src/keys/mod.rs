@@ -8,7 +8,7 @@ mod wifi;
 mod wires;
 mod words;
 
-pub(crate) use cells::{CellKeys, HearingKeys};
+pub(crate) use cells::{CellKeys, HearingKeys, RoamKeys};
 pub(crate) use laws::place_header;
 pub use laws::{LawMaker, make_own_laws_with};
 pub(crate) use presets::PresetName;
@@ -449,6 +449,8 @@ keys! {
             last_link: Option<LastLinkKeys>, Presence::IfGiven;
             /// What it sends.
             flows: Vec<FlowKeys>, Presence::Always;
+            /// When it goes to another access point ([roaming](../models/cells.md#roaming)).
+            roam: Vec<RoamKeys>, Presence::IfGiven;
         }
         with {
             /// What its agent decides by.

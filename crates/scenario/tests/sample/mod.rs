@@ -69,6 +69,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         access: lasthop_measure::access(&statistics(), true),
         cells: Vec::new(),
         nodes: Vec::new(),
+        roams: Vec::new(),
         links: links(),
         flows: vec![flow(0, goodputs[0]), flow(1, goodputs[1])],
         convergence: Vec::new(),

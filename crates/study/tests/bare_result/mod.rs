@@ -30,6 +30,7 @@ pub(crate) fn bare_result(scenario: &Scenario) -> RunResult {
         access: AccessResult::default(),
         cells: Vec::new(),
         nodes: Vec::new(),
+        roams: Vec::new(),
         links: Vec::new(),
         flows: Vec::new(),
         convergence: Vec::new(),

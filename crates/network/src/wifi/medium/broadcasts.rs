@@ -80,8 +80,9 @@ impl<P: Clone> Medium<P> {
 
     /// The receivers of a broadcast by this access point.
     fn receivers(&self, access_point: usize, packet: &Packet<P>) -> impl Iterator<Item = NodeId> + use<P> {
-        let of_cell = |station: &usize| self.access_points[*station] == access_point && *station != packet.from.index();
-        let stations: Vec<_> = (0..self.directions.len()).filter(of_cell).collect();
+        let of_cell = |station: &usize| self.access_points[*station] == access_point && !self.is_away(*station);
+        let others = (0..self.directions.len()).filter(|station| *station != packet.from.index());
+        let stations: Vec<_> = others.filter(of_cell).collect();
         stations.into_iter().map(|station| NodeId(station as u16))
     }
 }

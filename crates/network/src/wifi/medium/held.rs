@@ -41,6 +41,18 @@ impl Holds {
         self.any() && self.since[station].is_some()
     }
 
+    pub(super) fn begin(&mut self, now: Time, station: usize) {
+        self.since[station] = Some(now);
+        self.count += 1;
+    }
+
+    /// Since when it was held.
+    pub(super) fn end(&mut self, station: usize) -> Option<Time> {
+        let since = self.since[station].take()?;
+        self.count -= 1;
+        Some(since)
+    }
+
     fn stations(&self) -> impl Iterator<Item = usize> + '_ {
         self.since.iter().enumerate().filter(|(_, since)| since.is_some()).map(|(station, _)| station)
     }
@@ -52,8 +64,7 @@ impl<P: Clone> Medium<P> {
         if self.holds.has(station) {
             return;
         }
-        self.holds.since[station] = Some(now);
-        self.holds.count += 1;
+        self.holds.begin(now, station);
         for sender in self.access_point_senders() {
             let sender = &mut self.senders[sender];
             sender.queue.hold(now, station, true);
@@ -67,8 +78,7 @@ impl<P: Clone> Medium<P> {
 
     /// A station that is held goes on.
     pub(crate) fn go_on(&mut self, now: Time, station: usize) {
-        let Some(since) = self.holds.since[station].take() else { return };
-        self.holds.count -= 1;
+        let Some(since) = self.holds.end(station) else { return };
         for link in self.links_of(station) {
             let ends = self.directions[station][link.way].ends.at_mut(link.category);
             ends.recipient.wait_longer(now - since);
@@ -117,9 +127,17 @@ impl<P: Clone> Medium<P> {
     /// The same of one sender.
     pub(super) fn heed_holds_of(&mut self, now: Time, sender: usize) {
         self.put_aside(now, sender);
-        match (self.can_send(sender), self.contention.has_frame(sender)) {
+        let contends = match &self.per_node {
+            None => self.contention.has_frame(sender),
+            Some(per_node) => per_node.access.has_frame(sender),
+        };
+        match (self.can_send(sender), contends) {
             (true, false) => self.contend(now, sender),
             (false, true) if !self.is_on_air(sender) => {
+                if let Some(per_node) = &mut self.per_node {
+                    per_node.book(now, self.senders[sender].node);
+                    return per_node.access.withdraw(sender);
+                }
                 if self.phase == Phase::Silent {
                     self.air.book(now, self.air_use());
                 }
@@ -129,14 +147,17 @@ impl<P: Clone> Medium<P> {
         }
     }
 
-    /// Of the access point's senders: packets to held stations make room for others.
+    /// Of the access point's senders: packets to held stations make room for others. None wait for those that roam.
     pub(super) fn put_aside(&mut self, now: Time, sender: usize) {
-        if self.senders[sender].node >= self.directions.len() {
+        if self.per_node.is_none() && self.senders[sender].node >= self.directions.len() {
             self.holds.stations().for_each(|station| self.senders[sender].put_aside(now, station));
         }
     }
 
     fn is_on_air(&self, sender: usize) -> bool {
+        if let Some(per_node) = &self.per_node {
+            return per_node.exchange_of(sender, self.senders[sender].node).is_some();
+        }
         self.phase != Phase::Silent && self.on_air.iter().any(|frame| frame.sender == sender)
     }
 
@@ -145,13 +166,13 @@ impl<P: Clone> Medium<P> {
     }
 
     /// The links of a station that have been used.
-    fn links_of(&self, station: usize) -> Vec<Link> {
+    pub(super) fn links_of(&self, station: usize) -> Vec<Link> {
         let all =
             Category::BY_PLACE.into_iter().flat_map(|category| Way::BOTH.map(|way| Link { station, way, category }));
         all.filter(|link| self.directions[station][link.way].ends.at(link.category).is_some()).collect()
     }
 
-    fn watch_deadlines_of(&mut self, now: Time, station: usize) {
+    pub(super) fn watch_deadlines_of(&mut self, now: Time, station: usize) {
         self.links_of(station).into_iter().for_each(|link| self.watch_deadline(now, link));
     }
 }

@@ -5,7 +5,7 @@ use crate::packet::{Outcome, Packet};
 use crate::queue::Queue as _;
 use crate::random::happens;
 use crate::statistics::{Cause, Way};
-use crate::wifi::direction::{Direction, Ends, Link};
+use crate::wifi::direction::{Direction, Ends, Link, UP};
 use crate::wifi::edca::Category;
 use lasthop_units::Time;
 
@@ -81,7 +81,8 @@ impl<P: Clone> Medium<P> {
     #[inline]
     pub(super) fn watch_deadline(&mut self, now: Time, link: Link) {
         let mut deadline = self.directions[link.station][link.way].ends.at_mut(link.category).recipient.deadline();
-        if self.holds.has(link.station) {
+        // An access point whose station has roamed away delivers what it holds as usual.
+        if self.holds.has(link.station) && !(link.way == UP && self.is_away(link.station)) {
             deadline = Time::MAX;
         }
         if deadline < Time::MAX || self.next_deadline < Time::MAX {

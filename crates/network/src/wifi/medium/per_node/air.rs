@@ -134,6 +134,11 @@ impl Air {
         }
     }
 
+    /// The station, which has no frames on the air and does not contend, is of this cell from now on.
+    pub(super) fn move_station(&mut self, station: usize, cell: usize) {
+        self.cells[station] = cell;
+    }
+
     /// A sender of this node has frames from now on, or no more.
     pub(super) fn book(&mut self, now: Time, node: usize, access: &Timers) {
         for of in [self.cells[node], self.foreign.len()] {

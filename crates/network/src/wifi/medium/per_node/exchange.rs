@@ -97,6 +97,9 @@ impl<P: Clone> Medium<P> {
                 Part::Listening => unreachable!("who listens waits for nothing"),
             }
         }
+        if self.holds.any() {
+            self.heed_holds(now);
+        }
         by_node(&mut self.per_node).access.find_next();
     }
 
@@ -300,13 +303,14 @@ impl<P: Clone> Medium<P> {
 
     fn on_broadcast_sent(&mut self, now: Time, signal: &Signal, eifs: Span, outcome: &mut Outcome<'_, P>) {
         let frame = signal.frame;
-        let per_node = by_node(&mut self.per_node);
-        let decoded = std::mem::take(&mut per_node.decoded);
-        let is_heard = decoded.iter().any(|&node| self.access_points.get(node) == Some(&frame.node));
+        let decoded = std::mem::take(&mut by_node(&mut self.per_node).decoded);
+        let is_of_cell = |&node: &usize| self.access_points.get(node) == Some(&frame.node) && !self.is_away(node);
+        // Where all have roamed away nobody misses it.
+        let is_heard = decoded.iter().any(is_of_cell) || !(0..self.directions.len()).any(|node| is_of_cell(&node));
         if !is_heard {
-            per_node.count_collision(signal);
+            by_node(&mut self.per_node).count_collision(signal);
         }
-        per_node.close(now, signal, false);
+        by_node(&mut self.per_node).close(now, signal, false);
         self.tell_aired(now, &frame, if is_heard { AirFate::Received } else { AirFate::Collided });
         let mut missed = Vec::new();
         self.deliver_broadcast(now, &frame, |station| decoded.contains(&station), |one| missed.push(one), outcome);
@@ -327,6 +331,6 @@ impl<P: Clone> Medium<P> {
 }
 
 /// The nodes of a medium that has them.
-fn by_node(per_node: &mut Option<Box<PerNode>>) -> &mut PerNode {
+pub(in crate::wifi::medium) fn by_node(per_node: &mut Option<Box<PerNode>>) -> &mut PerNode {
     per_node.as_mut().expect("a medium by node has its nodes")
 }

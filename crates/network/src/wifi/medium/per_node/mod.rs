@@ -32,13 +32,13 @@
 //! [`WifiRules`]: crate::WifiRules
 
 mod air;
-mod exchange;
+pub(super) mod exchange;
 mod timers;
 
 use super::super::cell::Cell;
 use super::super::constants::ContentionWindow;
 use super::Transmission;
-use crate::config::{Cells, HearingLevel};
+use crate::config::{Cells, Hearing, HearingLevel};
 use crate::schedule::Schedule;
 use air::Air;
 use lasthop_units::{Span, Time};
@@ -151,10 +151,6 @@ impl PerNode {
             let all = others(from).map(|to| Reached { node: to as u32, level: cells.hearing(from, to).level });
             all.filter(|reached| reached.level > HearingLevel::Misses).collect()
         };
-        let power = |at: usize| {
-            let hearing = cells.hearing[at];
-            if hearing.level == HearingLevel::Misses { 0.0 } else { from_db(hearing.dbm) }
-        };
         let node = Node {
             part: Part::Listening,
             frame: None,
@@ -167,7 +163,7 @@ impl PerNode {
             access: Timers::new(times.slot, contenders, more_slots),
             nodes: vec![node; nodes],
             reached: (0..nodes).map(reached).collect(),
-            powers: (0..nodes * nodes).map(power).collect(),
+            powers: cells.hearing.iter().copied().map(power).collect(),
             capture: from_db(cells.capture_db),
             on_air: Vec::new(),
             disturbed: Vec::new(),
@@ -209,6 +205,52 @@ impl PerNode {
             let ready = (now + space).max(node.reserved_until + self.space);
             self.access.resume(number, ready, node.reserved_until);
         }
+    }
+
+    /// The exchange that the sender has begun, until it is over.
+    pub(super) fn exchange_of(&self, sender: usize, node: usize) -> Option<&Transmission> {
+        let Node { part, frame, .. } = &self.nodes[node];
+        let is_on = match *part {
+            Part::Sending(place) => self.on_air[place].is_some_and(|signal| signal.kind == Kind::Frame),
+            Part::Continuing { .. } | Part::Waiting => true,
+            Part::Listening | Part::Responding(_) => false,
+        };
+        frame.as_ref().filter(|frame| is_on && frame.sender == sender)
+    }
+
+    /// Books the use of the air: a sender of this node is about to have frames, or none.
+    pub(super) fn book(&mut self, now: Time, node: usize) {
+        self.air.book(now, node, &self.access);
+    }
+
+    /// The station, which has no part in an exchange and does not contend, is of this cell, and all reach it and it reaches all as
+    /// `cells` says, from now on. Of what is on the air it receives nothing.
+    pub(super) fn move_station(&mut self, now: Time, station: usize, cell: usize, cells: &Cells) {
+        let nodes = self.nodes.len();
+        assert!(
+            matches!(self.nodes[station].part, Part::Listening),
+            "a station that is away has no part in an exchange"
+        );
+        self.nodes[station].receives = None;
+        self.nodes[station].reserved_until = Time::ZERO;
+        self.air.move_station(station, cell);
+        for other in (0..nodes).filter(|&other| other != station) {
+            for (from, to) in [(station, other), (other, station)] {
+                let hearing = cells.hearing(from, to);
+                self.powers[from * nodes + to] = power(hearing);
+                let reached = &mut self.reached[from];
+                reached.retain(|reached| reached.node as usize != to);
+                if hearing.level > HearingLevel::Misses {
+                    let place = reached.partition_point(|reached| (reached.node as usize) < to);
+                    reached.insert(place, Reached { node: to as u32, level: hearing.level });
+                }
+            }
+        }
+        let is_sensed = |signal: &&Signal| cells.hearing(signal.node, station).level >= HearingLevel::Senses;
+        self.nodes[station].sensed = self.on_air.iter().flatten().filter(is_sensed).count() as u16;
+        self.access.freeze(station, now + self.sensing);
+        self.fall_silent(now, station, self.space);
+        self.access.find_next();
     }
 
     /// Puts a transmission on the air.
@@ -320,6 +362,11 @@ impl PerNode {
         self.air.end(now, &signal, &self.access);
         signal
     }
+}
+
+/// In mW; nothing where it misses all.
+fn power(hearing: Hearing) -> f64 {
+    if hearing.level == HearingLevel::Misses { 0.0 } else { from_db(hearing.dbm) }
 }
 
 /// The factor of so many dB.

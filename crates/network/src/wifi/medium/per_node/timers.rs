@@ -171,6 +171,19 @@ impl Timers {
         self.backlogged[timer.node] -= 1;
     }
 
+    /// Whether the sender contends.
+    pub(in crate::wifi::medium) fn has_frame(&self, sender: usize) -> bool {
+        self.timers[sender].has_frame
+    }
+
+    /// The sender, which has no part in an exchange, may not send its frames any more. Its timer stays as without frames.
+    pub(in crate::wifi::medium) fn withdraw(&mut self, sender: usize) {
+        self.on_empty(sender);
+        let timer = &mut self.timers[sender];
+        (timer.without_backoff, timer.due) = (false, Time::MAX);
+        self.find_next();
+    }
+
     /// The node, so far silent, senses a transmission from `sensed` on. Who begins before that sends nevertheless.
     pub(super) fn freeze(&mut self, node: usize, sensed: Time) {
         if let Silence::Frozen { .. } = self.silences[node] {
@@ -226,7 +239,7 @@ impl Timers {
     }
 
     /// As in `backoff`.
-    pub(super) fn on_answered(&mut self, sender: usize) {
+    pub(in crate::wifi::medium) fn on_answered(&mut self, sender: usize) {
         let timer = &mut self.timers[sender];
         timer.window = timer.limits.min;
     }
