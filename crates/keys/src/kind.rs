@@ -67,7 +67,8 @@ impl Kind {
             Self::Line(most) => format!("text of 1 to {most} bytes, without control characters"),
             Self::Texts => "a list of texts".into(),
             Self::Name => {
-                "the name of a congestion control: up to 15 of a-z, 0-9, _ and -; or a header, such as ./mine.h".into()
+                "the name of a congestion control: up to 15 of a-z, 0-9, _, - and +; or a header, such as ./mine.h"
+                    .into()
             }
             Self::Number { from: f64::MIN, to: f64::MAX, .. } => "a number".into(),
             Self::Number { from, to, above: false } => format!("a number from {from} to {to}"),
@@ -116,7 +117,7 @@ impl Kind {
             (Self::Texts, Value::Array(texts)) => is(texts.iter().all(Value::is_str), "is no such list"),
             (Self::Name, Value::String(name)) => {
                 let legal =
-                    |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b"_-".contains(&letter);
+                    |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b"_-+".contains(&letter);
                 let is_header = name.ends_with(".h") && !name.contains(char::is_control);
                 let holds = is_header || (1..=15).contains(&name.len()) && name.bytes().all(legal);
                 is(holds, "cannot be the name of a congestion control")

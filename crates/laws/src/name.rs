@@ -31,7 +31,7 @@ macro_rules! laws {
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => {
-                        const NAME: [u8; stringify!($law).len()] = hyphenated(stringify!($law));
+                        const NAME: [u8; spelled_length(stringify!($law))] = spelled(stringify!($law));
                         match str::from_utf8(&NAME) {
                             Ok(name) => name,
                             Err(_) => panic!("C's names are ASCII"),
@@ -202,11 +202,18 @@ impl LawName {
     }
 }
 
-/// A C name in other files' spelling: with `-` for `_`.
-const fn hyphenated<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
+/// The length of [`spelled`].
+const fn spelled_length(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    if bytes.len() > 3 && matches!(bytes.split_at(bytes.len() - 3).1, b"_pp") { bytes.len() - 1 } else { bytes.len() }
+}
+
+/// A C name in other files' spelling: with `-` for `_`, and `++` for `_pp` at its end.
+const fn spelled<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    let mut bytes = [b'+'; LENGTH];
+    let plain = if LENGTH < name.len() { LENGTH - 2 } else { LENGTH };
     let mut at = 0;
-    while at < LENGTH {
+    while at < plain {
         let byte = name.as_bytes()[at];
         bytes[at] = if byte == b'_' { b'-' } else { byte };
         at += 1;

@@ -8,6 +8,7 @@ mod cubic;
 mod cubic_rfc9438;
 mod dctcp;
 mod delay;
+mod delay_based;
 mod hd;
 mod hystart;
 mod hystart_plus_plus;
@@ -39,6 +40,9 @@ const LOSS_BASED: [LawName; 4] = [LawName::NewReno, LawName::Cubic, LawName::Cub
 
 /// Those with a shadow window, which at a loss takes the place of a smaller window.
 const SHADOWED: [LawName; 1] = [LawName::Chd];
+
+/// Those whose ACKs set a window that they compute from delays or from what was delivered; delay_based.rs has their numbers.
+const ESTIMATING: [LawName; 3] = [LawName::Vegas, LawName::Westwood, LawName::LedbatPlusPlus];
 
 impl Sender {
     fn new(name: LawName, slow_start: SlowStart, cwnd_segments: u32) -> Self {
