@@ -106,7 +106,7 @@ fn an_agents_group_is_of_those_behind_its_access_point_now() {
     assert!(heard.iter().all(|heard| *heard > 20), "{heard:?}");
     // Where nobody roams the attic hears nobody.
     let still: Vec<&str> = overrides.iter().copied().chain(["hosts.0.roam.0.at_s=90"]).collect();
-    let (result, _) = run(&still);
+    let result = common::run(TEXT, &still);
     assert_eq!(result.policies.hosts[2].beacons_heard, 0);
     assert!(result.roams.is_empty());
 }

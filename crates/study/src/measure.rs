@@ -278,7 +278,7 @@ pub fn whole_result() -> RunResult {
     let node =
         NodeResult { name: String::new(), cell: 0, at_m: None, hears: vec![1], senses: vec![1], disturbed_by: vec![1] };
     let roam =
-        RoamResult { host: 0, at_s: 1.0, outage_ms: 1.0, from: 0, to: 1, at_m: Some((1.0, 1.0)), silent_ms: Some(1.0) };
+        RoamResult { host: 0, at_s: 1.0, outage_ms: 1.0, from: 0, to: 0, at_m: Some((1.0, 1.0)), silent_ms: Some(1.0) };
     let host = HostPolicyResult { control_enabled_at_s: Some(1.0), ..HostPolicyResult::default() };
     RunResult {
         schema_version: SCHEMA_VERSION,

@@ -234,6 +234,7 @@ fn place(run: &RunResult, marks: &mut [Mark]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_scenario::{CellResult, RoamResult};
 
     fn node(name: &str, hears: &[u16]) -> NodeResult {
         let hears = hears.to_vec();
@@ -244,6 +245,7 @@ mod tests {
     fn hosts_that_are_alike_are_one_mark_and_hidden_ones_have_no_line() {
         let mut run = lasthop_study::whole_result();
         // Two that hear each other, and one that hears the access point alone.
+        run.roams = Vec::new();
         run.nodes = vec![node("a-1", &[1, 3]), node("a-2", &[0, 3]), node("b", &[3]), node("access-point", &[0, 1, 2])];
         let svg = hearing(&run).expect("a figure").svg;
         for (shape, count) in [("<circle", 2), ("<line", 2), ("a-1 to a-2, in", 1), ("b, in", 1)] {
@@ -251,5 +253,27 @@ mod tests {
         }
         run.nodes = Vec::new();
         assert!(hearing(&run).is_none());
+    }
+
+    #[test]
+    fn a_host_that_roams_has_a_ring_where_it_has_not_been_before() {
+        let mut run = lasthop_study::whole_result();
+        let cell = run.cells[0].clone();
+        run.cells = ["hall", "attic"].map(|name| CellResult { name: name.into(), ..cell.clone() }).into();
+        let attic = NodeResult { cell: 1, ..node("attic", &[]) };
+        run.nodes = vec![node("laptop", &[1]), node("hall", &[0]), attic];
+        let there = run.roams[0].clone();
+        let roam = |at_s, to| RoamResult { host: 0, at_s, to, at_m: None, ..there.clone() };
+        run.roams = vec![roam(40.0, 1), roam(70.0, 0), roam(90.0, 1)];
+        let svg = hearing(&run).expect("a figure").svg;
+        // The laptop, and a ring of two circles.
+        for (shape, count) in [("<circle", 3), ("laptop, from 40 s, in attic", 1), ("roams to the ring", 1)] {
+            assert_eq!(svg.matches(shape).count(), count, "{shape}: {svg}");
+        }
+        run.roams = Vec::new();
+        let still = hearing(&run).expect("a figure").svg;
+        let lines = |svg: &str| svg.matches("<line").count();
+        // From the laptop to the ring, from there to the access point, and in the legend.
+        assert_eq!((lines(&svg) - lines(&still), still.matches("<circle").count()), (3, 1));
     }
 }
