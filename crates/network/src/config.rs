@@ -138,6 +138,11 @@ impl Cells {
         self.of_host.len() + self.access_points
     }
 
+    /// By node: the number of its access point.
+    pub(crate) fn cell_of_nodes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.of_host.iter().map(|&cell| usize::from(cell)).chain(0..self.access_points)
+    }
+
     /// How `from` reaches `to`.
     pub fn hearing(&self, from: usize, to: usize) -> Hearing {
         self.hearing[from * self.nodes() + to]

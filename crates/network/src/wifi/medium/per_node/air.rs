@@ -41,10 +41,9 @@ struct Foreign {
 impl Air {
     pub(super) fn new(cells: &Cells) -> Self {
         let meter = Meter { meter: AirMeter::new(Time::ZERO), open: 0, lost: 0, to_all: 0, collisions: 0 };
-        let of_host = cells.of_host.iter().map(|&cell| usize::from(cell));
         Self {
             stations: cells.of_host.len(),
-            cells: of_host.chain(0..cells.access_points).collect(),
+            cells: cells.cell_of_nodes().collect(),
             meters: vec![meter; cells.access_points + 1],
             foreign: vec![Foreign::default(); cells.access_points],
         }
@@ -162,15 +161,10 @@ impl Air {
             AirUse::Broadcast
         } else if open > 0 {
             AirUse::Success
-        } else if self.waits(of, access) {
+        } else if access.waits(of) {
             AirUse::Contention
         } else {
             AirUse::Idle
         }
-    }
-
-    fn waits(&self, of: usize, access: &Timers) -> bool {
-        let is_of = |node: &usize| of == self.foreign.len() || self.cells[*node] == of;
-        (0..self.cells.len()).filter(is_of).any(|node| access.is_backlogged(node))
     }
 }

@@ -160,7 +160,7 @@ impl PerNode {
             collided_until: Time::ZERO,
         };
         Self {
-            access: Timers::new(times.slot, contenders, more_slots),
+            access: Timers::new(times.slot, cells, contenders, more_slots),
             nodes: vec![node; nodes],
             reached: (0..nodes).map(reached).collect(),
             powers: cells.hearing.iter().copied().map(power).collect(),
@@ -199,6 +199,7 @@ impl PerNode {
     }
 
     /// The node counts from here on, if it listens and senses nothing.
+    #[inline]
     fn fall_silent(&mut self, now: Time, number: usize, space: Span) {
         let node = &self.nodes[number];
         if node.sensed == 0 && matches!(node.part, Part::Listening) {
@@ -234,6 +235,7 @@ impl PerNode {
         self.nodes[station].receives = None;
         self.nodes[station].reserved_until = Time::ZERO;
         self.air.move_station(station, cell);
+        self.access.move_station(station, cell);
         for other in (0..nodes).filter(|&other| other != station) {
             for (from, to) in [(station, other), (other, station)] {
                 let hearing = cells.hearing(from, to);
@@ -269,19 +271,33 @@ impl PerNode {
         self.give_up(now, from);
         self.nodes[from].receives = None;
         self.set(from, Part::Sending(place), signal.end);
-        for number in 0..self.reached[from].len() {
+        let sensed = now + self.sensing;
+        if is_alone {
+            // Nobody else sends, or has anything else to receive.
+            let Self { nodes, reached, access, air, .. } = self;
+            for &Reached { node: to, level } in &reached[from] {
+                let to = to as usize;
+                let node = &mut nodes[to];
+                node.receives = (level == HearingLevel::Hears).then_some(place);
+                if level >= HearingLevel::Senses {
+                    node.sensed += 1;
+                    air.sense(now, from, to, true);
+                    access.freeze(to, sensed);
+                }
+            }
+        }
+        for number in 0..if is_alone { 0 } else { self.reached[from].len() } {
             let Reached { node: to, level } = self.reached[from][number];
             let to = to as usize;
             if level >= HearingLevel::Senses {
                 self.nodes[to].sensed += 1;
                 self.air.sense(now, from, to, true);
-                self.access.freeze(to, now + self.sensing);
+                self.access.freeze(to, sensed);
             }
             if matches!(self.nodes[to].part, Part::Sending(_)) {
                 continue;
             }
             match self.nodes[to].receives {
-                _ if is_alone => self.nodes[to].receives = (level == HearingLevel::Hears).then_some(place),
                 Some(before) if self.exceeds_others(before, to) => {}
                 Some(before) if self.goes_on(now, before, to) && !self.exceeds_others(place, to) => {
                     self.disturbed[before].push((now, signal.end));
@@ -337,7 +353,7 @@ impl PerNode {
         self.on_air[place].as_ref().is_some_and(|signal| power(signal) >= others * self.capture)
     }
 
-    /// Takes a transmission off the air. Lists who has received it.
+    /// Takes a transmission off the air. Lists who has received it, if it is to all.
     fn end(&mut self, now: Time, place: usize, eifs: Span) -> Signal {
         let signal = self.on_air[place].take().expect("what ends is on the air");
         self.decoded.clear();
@@ -348,7 +364,9 @@ impl PerNode {
             let is_received = node.receives == Some(place);
             if is_received {
                 node.receives = None;
-                self.decoded.push(to);
+                if signal.to.is_none() {
+                    self.decoded.push(to);
+                }
                 if signal.to != Some(to) {
                     node.reserved_until = node.reserved_until.max(signal.reserves_until);
                 }

@@ -2,6 +2,7 @@
 //!
 //! A node counts while it is silent: it senses nothing, has no part in an exchange, and its inter-frame space is over.
 
+use crate::config::Cells;
 use crate::wifi::backoff::{later, slots_before};
 use crate::wifi::constants::ContentionWindow;
 use lasthop_units::{Span, Time};
@@ -13,11 +14,14 @@ pub(in crate::wifi::medium) struct Timers {
     slot: Span,
     timers: Vec<Timer>,
     streams: Vec<ChaCha8Rng>,
-    /// By node: the numbers of its timers, which are those of its senders.
-    of_node: Vec<Vec<usize>>,
+    /// By node: the numbers of its timers, which are those of its senders, but for the first: that has the node's number.
+    more: Vec<Vec<usize>>,
     /// By node.
     silences: Vec<Silence>,
     backlogged: Vec<usize>,
+    /// By node: its cell. By cell, and then of all: the nodes with a sender that has a frame.
+    cells: Vec<usize>,
+    waiting: Vec<usize>,
     /// The start of the next transmission.
     next: Time,
 }
@@ -43,6 +47,16 @@ struct Timer {
     due: Time,
 }
 
+impl Timer {
+    /// It goes on when the common inter-frame space is over.
+    #[inline]
+    fn resume(&mut self, ready: Time, slot: Span) {
+        self.ready = if self.more_slots == 0 { ready } else { later(ready, self.more_slots, slot) };
+        self.end = self.ready + slot * u64::from(self.slots);
+        self.due = if self.has_frame { self.end } else { Time::MAX };
+    }
+}
+
 /// What a node knows of the medium.
 #[derive(Clone, Copy, Debug)]
 enum Silence {
@@ -54,7 +68,12 @@ enum Silence {
 
 impl Timers {
     /// Timers of nodes that have been silent for long, one each; of stations with AIFSNs that differ.
-    pub(super) fn new(slot: Span, contenders: Vec<(ContentionWindow, ChaCha8Rng)>, mut more_slots: Vec<i8>) -> Self {
+    pub(super) fn new(
+        slot: Span,
+        cells: &Cells,
+        contenders: Vec<(ContentionWindow, ChaCha8Rng)>,
+        mut more_slots: Vec<i8>,
+    ) -> Self {
         let nodes = contenders.len();
         more_slots.resize(nodes, 0);
         let (limits, streams): (Vec<_>, Vec<_>) = contenders.into_iter().unzip();
@@ -74,9 +93,11 @@ impl Timers {
             slot,
             timers: limits.into_iter().zip(more_slots).enumerate().map(timer).collect(),
             streams,
-            of_node: (0..nodes).map(|node| vec![node]).collect(),
+            more: vec![Vec::new(); nodes],
             silences: vec![Silence::Counting { reserved_until: Time::ZERO }; nodes],
             backlogged: vec![0; nodes],
+            cells: cells.cell_of_nodes().collect(),
+            waiting: vec![0; cells.access_points + 1],
             next: Time::MAX,
         }
     }
@@ -105,7 +126,7 @@ impl Timers {
         };
         self.timers.push(new);
         self.streams.push(stream);
-        self.of_node[node].push(self.timers.len() - 1);
+        self.more[node].push(self.timers.len() - 1);
         self.timers.len() - 1
     }
 
@@ -114,16 +135,23 @@ impl Timers {
         self.next
     }
 
-    /// Whether any sender of the node has a frame.
-    pub(super) fn is_backlogged(&self, node: usize) -> bool {
-        self.backlogged[node] > 0
+    /// Whether any node of the cell has a frame, or of all (the number behind the cells').
+    pub(super) fn waits(&self, of: usize) -> bool {
+        self.waiting[of] > 0
+    }
+
+    /// The station, which does not contend, is of this cell from now on.
+    pub(super) fn move_station(&mut self, station: usize, cell: usize) {
+        debug_assert_eq!(self.backlogged[station], 0, "a station that is away does not contend");
+        self.cells[station] = cell;
     }
 
     /// The first node with a sender that is due at `now`, and these senders.
     pub(super) fn take_due(&mut self, now: Time, due: &mut Vec<usize>) -> usize {
         let first = self.timers.iter().find(|timer| timer.due == now).expect("a sender is due");
         let node = first.node;
-        due.extend(self.of_node[node].iter().copied().filter(|&sender| self.timers[sender].due == now));
+        let all = [node].into_iter().chain(self.more[node].iter().copied());
+        due.extend(all.filter(|&sender| self.timers[sender].due == now));
         for &sender in due.iter() {
             let timer = &mut self.timers[sender];
             (timer.slots, timer.due) = (0, Time::MAX);
@@ -136,8 +164,11 @@ impl Timers {
         let timer = &mut self.timers[sender];
         let node = timer.node;
         timer.has_frame = true;
-        self.backlogged[node] += 1;
         let has_ended = timer.slots == 0;
+        self.backlogged[node] += 1;
+        if self.backlogged[node] == 1 {
+            [self.cells[node], self.waiting.len() - 1].into_iter().for_each(|of| self.waiting[of] += 1);
+        }
         match self.silences[node] {
             Silence::Counting { reserved_until } => {
                 if timer.end > now && has_ended {
@@ -168,7 +199,11 @@ impl Timers {
     pub(super) fn on_empty(&mut self, sender: usize) {
         let timer = &mut self.timers[sender];
         timer.has_frame = false;
-        self.backlogged[timer.node] -= 1;
+        let node = timer.node;
+        self.backlogged[node] -= 1;
+        if self.backlogged[node] == 0 {
+            [self.cells[node], self.waiting.len() - 1].into_iter().for_each(|of| self.waiting[of] -= 1);
+        }
     }
 
     /// Whether the sender contends.
@@ -185,45 +220,55 @@ impl Timers {
     }
 
     /// The node, so far silent, senses a transmission from `sensed` on. Who begins before that sends nevertheless.
+    #[inline]
     pub(super) fn freeze(&mut self, node: usize, sensed: Time) {
         if let Silence::Frozen { .. } = self.silences[node] {
             return;
         }
         self.silences[node] = Silence::Frozen { sensed };
-        for place in 0..self.of_node[node].len() {
-            let sender = self.of_node[node][place];
-            let timer = &mut self.timers[sender];
-            if timer.end < sensed {
-                timer.slots = 0;
-                continue;
+        self.freeze_timer(node, sensed);
+        if self.timers.len() > self.silences.len() {
+            for place in 0..self.more[node].len() {
+                self.freeze_timer(self.more[node][place], sensed);
             }
-            timer.due = Time::MAX;
-            if timer.ready < sensed {
-                timer.slots -= slots_before(sensed, timer.ready, self.slot) as u32;
-            } else if timer.without_backoff {
-                self.draw(sender);
-            }
-            self.timers[sender].without_backoff = false;
         }
+    }
+
+    #[inline]
+    fn freeze_timer(&mut self, sender: usize, sensed: Time) {
+        let timer = &mut self.timers[sender];
+        if timer.end < sensed {
+            timer.slots = 0;
+            return;
+        }
+        timer.due = Time::MAX;
+        if timer.ready < sensed {
+            timer.slots -= slots_before(sensed, timer.ready, self.slot) as u32;
+        } else if timer.without_backoff {
+            self.draw(sender);
+        }
+        self.timers[sender].without_backoff = false;
     }
 
     /// The node sends, or takes part in an exchange: none of its timers goes on.
     pub(super) fn stop(&mut self, node: usize, now: Time) {
         self.freeze(node, now + Span::from_nanos(1));
         self.silences[node] = Silence::Frozen { sensed: now };
-        for &sender in &self.of_node[node] {
+        self.timers[node].due = Time::MAX;
+        for &sender in &self.more[node] {
             self.timers[sender].due = Time::MAX;
         }
     }
 
     /// The node is silent again. Its common inter-frame space ends at `ready`; the medium is reserved until then, or not.
+    #[inline]
     pub(super) fn resume(&mut self, node: usize, ready: Time, reserved_until: Time) {
         self.silences[node] = Silence::Counting { reserved_until };
-        for &sender in &self.of_node[node] {
-            let timer = &mut self.timers[sender];
-            timer.ready = later(ready, timer.more_slots, self.slot);
-            timer.end = timer.ready + self.slot * u64::from(timer.slots);
-            timer.due = if timer.has_frame { timer.end } else { Time::MAX };
+        self.timers[node].resume(ready, self.slot);
+        if self.timers.len() > self.silences.len() {
+            for &sender in &self.more[node] {
+                self.timers[sender].resume(ready, self.slot);
+            }
         }
     }
 
