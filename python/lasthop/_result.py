@@ -26,6 +26,7 @@ from lasthop.types import (
     Node,
     Point,
     Policies,
+    Roam,
     Slowdown,
     Varied,
     Videos,
@@ -193,6 +194,8 @@ class Result(_Document):
     """Each access point of several, or where not all hear all."""
     nodes: list[Node]
     """Who hears whom there."""
+    roams: list[Roam]
+    """Each time that a host goes to another access point."""
     links: list[Link]
     """Each direction of each link of `[[links]]`."""
     convergence: list[Convergence]
