@@ -117,6 +117,6 @@ impl Scaled for f64 {
 
 impl Scaled for u32 {
     fn scaled(self, by: f64) -> Self {
-        (f64::from(self) * by).round().max(1.0) as u32
+        (f64::from(self) * by).round().max(1.0) as Self
     }
 }
