@@ -102,7 +102,7 @@ def test_an_error_has_file_line_and_key(tmp_path: Path, command: Any) -> None:
     [
         ({"hosts": [{"polcy": "none"}]}, {}, "hosts[0].polcy", "did you mean policy"),
         ({"hosts": [{}]}, {"hosts.0.polcy": "none"}, "hosts.0.polcy", "hosts.0.polcy=none"),
-        ({"hosts": [{"congestion_control": "vegas"}]}, {}, "hosts[0].congestion_control", "simulated hosts have no"),
+        ({"hosts": [{"congestion_control": "illinois"}]}, {}, "hosts[0].congestion_control", "simulated hosts have no"),
         ({"hosts": []}, {}, "hosts", "accepted"),
         ({"hosts": [{}], "duration_s": 5, "warmup_s": 9}, {}, "warmup_s", "leaves nothing"),
     ],

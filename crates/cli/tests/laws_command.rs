@@ -147,9 +147,10 @@ fn a_law_is_loaded_listed_changed_shown_and_unloaded() {
 fn all_laws_are_loaded_and_unloaded_together() {
     in_namespaces(|| {
         let said = done(&["load"]);
-        assert_eq!(said.lines().count(), 5, "{said}");
-        for law in ["hd", "chd", "cdg", "cdg-linux", "ucc"] {
-            assert!(said.contains(&format!("{law} is loaded as lh_{}", law.replace('-', "_"))), "{said}");
+        assert_eq!(said.lines().count(), 7, "{said}");
+        for law in ["hd", "chd", "cdg", "cdg-linux", "ucc", "ledbat++", "copa"] {
+            let identifier = law.replace("++", "_pp").replace('-', "_");
+            assert!(said.contains(&format!("{law} is loaded as lh_{identifier}")), "{said}");
         }
         assert_eq!(listed("lastlink")["loaded"], false, "what answers strangers is loaded by its name only");
         let route = ["route", "add", "local", "127.7.0.0/16", "dev", "lo", "table", "local", "congctl", "lh_chd"];
@@ -247,7 +248,7 @@ fn lastlink_prepares_listeners_and_permits_by_client_and_port() {
 #[test]
 fn mistakes_are_named_and_change_nothing() {
     in_namespaces(|| {
-        refused(&laws(&["load", "vegas"]), &["no law is called \"vegas\"", "hd, chd, cdg, cdg-linux, ucc"]);
+        refused(&laws(&["load", "illinois"]), &["no law is called \"illinois\"", "hd, chd, cdg, cdg-linux, ucc"]);
         refused(&laws(&["load", "bbr"]), &["\"bbr\" is a law of simulated hosts, and not loaded", "hd, chd, cdg"]);
         refused(&laws(&["load", "ucc", "--set", "ucc.alpha=2"]), &["ucc.alpha = 2", "a number from 0 to 1"]);
         for value in ["5%", "high"] {

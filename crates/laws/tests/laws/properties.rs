@@ -458,7 +458,8 @@ proptest! {
                     prop_assert_eq!(window.cwnd_segments, before.cwnd_segments);
                     prop_assert!(window.ssthresh_segments >= 2);
                     let shadowed = what == 2 && super::SHADOWED.contains(&name);
-                    prop_assert!(window.ssthresh_segments <= before.cwnd_segments.max(2) || shadowed);
+                    let computed = what == 3 && super::ESTIMATING.contains(&name);
+                    prop_assert!(window.ssthresh_segments <= before.cwnd_segments.max(2) || shadowed || computed);
                 }
                 _ => {
                     law.on_sent(&Sent { now_us, idle_us: now_us / 2, in_flight_before_segments: 0, snd_nxt: n(0) });
