@@ -357,7 +357,7 @@ fn the_laws_do_in_bpf_what_they_do_natively() {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     for program in object.progs_mut() {
         let program_name = program.name().to_string_lossy().into_owned();
-        let is_run_here = |law: &LawName| program_name == format!("run_{}", law.as_str().replace('-', "_"));
+        let is_run_here = |law: &LawName| program_name == format!("run_{}", law.identifier());
         let law = LawName::ALL.into_iter().find(is_run_here).expect("a program for each law");
         for slow_start in SlowStart::ALL {
             let mut windows = BTreeSet::new();
@@ -389,7 +389,7 @@ fn at_the_corners_of_their_parameters_the_laws_do_in_bpf_what_they_do_natively()
     let object = object.unwrap_or_else(|error| panic!("the verifier refuses a law: {error}"));
     let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
     for law in LawName::ALL.into_iter().filter(|law| !law.parameters().is_empty()) {
-        let program_name = format!("run_{}", law.as_str().replace('-', "_"));
+        let program_name = format!("run_{}", law.identifier());
         let program =
             object.progs_mut().find(|program| *program.name() == *program_name).expect("a program for each law");
         for _ in 0..60 {

@@ -22,7 +22,9 @@ fn this_kernel_has_every_feature_and_each_is_described() {
     needs_root!();
     let support = lasthop_kernel::probe();
     for (feature, outcome) in support.features() {
-        assert_eq!(outcome, &Outcome::Present, "{}", feature.description());
+        // Some kernels refuse that, and each look is then at all sockets.
+        let may_lack = feature == lasthop_kernel::Feature::MapIterator;
+        assert!(may_lack || *outcome == Outcome::Present, "{}", feature.description());
         assert!(feature == lasthop_kernel::Feature::Privilege || feature.description().contains("Linux "));
     }
     assert_eq!(support.best_mode(), Mode::Control);

@@ -147,4 +147,28 @@ int run_bbr(struct step *step)
 	return run(step, LH_BBR);
 }
 
+SEC("syscall")
+int run_vegas(struct step *step)
+{
+	return run(step, LH_VEGAS);
+}
+
+SEC("syscall")
+int run_westwood(struct step *step)
+{
+	return run(step, LH_WESTWOOD);
+}
+
+SEC("syscall")
+int run_ledbat_pp(struct step *step)
+{
+	return run(step, LH_LEDBAT_PP);
+}
+
+SEC("syscall")
+int run_copa(struct step *step)
+{
+	return run(step, LH_COPA);
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
