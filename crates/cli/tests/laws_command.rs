@@ -183,7 +183,7 @@ fn refused_by_default() {
         said.contains("cannot unload cdg-linux: lh_cdg_linux is the default congestion control of this network"),
         "{said}"
     );
-    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 4);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 6);
     assert_eq!(listed("cdg-linux")["loaded"], true);
 }
 
