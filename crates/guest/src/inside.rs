@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The emulator's panic port, and the value at which it stops the machine (docs/specs/pvpanic.rst).
 const PANIC_PORT: u64 = 0x505;
@@ -30,8 +30,10 @@ const SCRATCH: &str = "/scratch";
 const PORTS: [&str; 2] = ["/dev/ttyS1", "/dev/ttyS2"];
 /// The firmware's file of the job (docs/specs/fw_cfg.rst).
 const JOB: &str = "/sys/firmware/qemu_fw_cfg/by_name/opt/lasthop/job/raw";
-/// Turns of an empty loop between two stops: some 2^30 instructions. See `Machine::boot`.
-const TURNS: u64 = 1 << 29;
+/// How long the guest is busy between two stops: 2^30 instructions, each of a nanosecond. See `Machine::boot`.
+const BUSY: Duration = Duration::from_nanos(1 << 30);
+/// Turns of an empty loop between two looks at the clock.
+const TURNS: u32 = 1 << 12;
 /// The kernel takes what is written to /dev/urandom into account within a minute (drivers/char/random.c,
 /// `CRNG_RESEED_INTERVAL`).
 const RESEEDED_WITHIN: Duration = Duration::from_secs(61);
@@ -134,9 +136,12 @@ fn next_job() -> io::Result<Job> {
         for name in fs::read_to_string(OF_ARRIVAL)?.lines() {
             delete_module(&CString::new(name)?, DeleteModuleFlags::empty())?;
         }
-        (0..TURNS).for_each(|turn| {
-            black_box(turn);
-        });
+        let since = Instant::now();
+        while since.elapsed() < BUSY {
+            (0..TURNS).for_each(|turn| {
+                black_box(turn);
+            });
+        }
     }
 }
 

@@ -3,7 +3,8 @@
  * vegas.h - TCP Vegas: keeps alpha to beta segments of its own in the queue, by round-trip times.
  *
  * Brakmo and Peterson, "TCP Vegas: End to end congestion avoidance on a global Internet", IEEE JSAC 13(8), 1995; the
- * rules are those of Linux, net/ipv4/tcp_vegas.c. base is the lowest RTT, rtt the lowest one of the latest round trip.
+ * rules are those of Linux, net/ipv4/tcp_vegas.c, but a window that does not limit the sender does not grow (RFC 7661
+ * section 1). base is the lowest RTT, rtt the lowest one of the latest round trip.
  *
  *   diff = cwnd (rtt - base) / base         segments of its own that wait
  *   each round trip, with more than 2 samples:
@@ -77,18 +78,19 @@ static inline void lh_vegas_move(const struct lh_vegas *law, const struct lh_veg
 	__u32 rtt_us = law->round_min_us, cwnd = window->cwnd_segments;
 	__u32 fits = (__u32)((__u64)cwnd * law->base_us / rtt_us);
 	__u32 waits = (__u32)((__u64)cwnd * (rtt_us - law->base_us) / law->base_us);
+	int may_grow = lh_may_grow(acked);
 
 	if (lh_in_slow_start(window)) {
 		if (waits > parameters->gamma) {
 			window->cwnd_segments = lh_min(cwnd, fits + 1);
 			window->ssthresh_segments = lh_min(window->ssthresh_segments, window->cwnd_segments);
-		} else {
+		} else if (may_grow) {
 			lh_slow_start_by(window, acked->acked_segments);
 		}
 	} else if (waits > parameters->beta) {
 		window->cwnd_segments = cwnd - 1;
 		window->ssthresh_segments = lh_min(window->ssthresh_segments, window->cwnd_segments);
-	} else if (waits < parameters->alpha) {
+	} else if (waits < parameters->alpha && may_grow) {
 		window->cwnd_segments = cwnd + 1;
 	}
 	window->cwnd_segments = lh_max(window->cwnd_segments, 2);
@@ -122,7 +124,7 @@ static inline void lh_vegas_acked(struct lh_vegas *law, const struct lh_vegas_pa
 		else
 			lh_reno_grow(acked, window);
 		lh_vegas_begin_round(law, acked->snd_nxt);
-	} else if (lh_in_slow_start(window)) {
+	} else if (lh_in_slow_start(window) && lh_may_grow(acked)) {
 		lh_slow_start_by(window, acked->acked_segments);
 	}
 }
