@@ -150,13 +150,25 @@ fn two_bbrs_on_a_dumbbell() {
     if !offered.split_whitespace().any(|name| name == "bbr") {
         return say("skipped: this kernel offers no bbr (modprobe tcp_bbr)");
     }
-    let settings = ["hosts.*.congestion_control=bbr".into(), "links.2.loss=0".into(), "duration_s=12".into()];
+    two_on_a_dumbbell("bbr");
+}
+
+/// Our header in both habitats.
+#[test]
+fn two_bbrs_of_version_3_on_a_dumbbell() {
+    if can_run() {
+        two_on_a_dumbbell("bbr3");
+    }
+}
+
+fn two_on_a_dumbbell(control: &str) {
+    let settings = [format!("hosts.*.congestion_control={control}"), "links.2.loss=0".into(), "duration_s=12".into()];
     let of = |result: &RunResult| {
         let link = result.links.iter().find(|link| link.from == "R" && link.to == "N3").expect("the bottleneck");
         (result.aggregate_goodput_mbps, link.queue_mean)
     };
-    let told = "two BBRs on a dumbbell: Mb/s and packets in the queue";
-    compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), SEEDS, told);
+    let told = format!("two of {control} on a dumbbell: Mb/s and packets in the queue");
+    compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), SEEDS, &told);
 }
 
 /// The case fast-long-link: one of today's hosts over 160 ms and 100 Mb/s. What holds it back is its window, in both

@@ -28,7 +28,7 @@ fn every_law_carries_20_s_over_1_percent_of_random_loss() {
     if !can_run() {
         return;
     }
-    let laws = ["newreno", "hd", "chd", "cdg", "cdg-linux", "ucc", "copa", "ledbat++"];
+    let laws = ["newreno", "hd", "chd", "cdg", "cdg-linux", "ucc", "copa", "ledbat++", "bbr3"];
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("laws.toml");
     let mut text = "duration_s = 20\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[path]\nrtt_ms = 40\n\
@@ -47,7 +47,7 @@ fn every_law_carries_20_s_over_1_percent_of_random_loss() {
         result.flows.iter().find(|flow| flow.congestion_control.as_deref() == Some(law)).expect(law).goodput_mbps
     };
     // these tolerate losses without a queue
-    for law in ["chd", "cdg", "ucc", "copa"] {
+    for law in ["chd", "cdg", "ucc", "copa", "bbr3"] {
         assert!(of(law) > 1.5 * of("newreno"), "{law}: {} Mb/s, newreno: {}", of(law), of("newreno"));
     }
 }

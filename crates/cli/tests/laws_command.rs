@@ -147,8 +147,8 @@ fn a_law_is_loaded_listed_changed_shown_and_unloaded() {
 fn all_laws_are_loaded_and_unloaded_together() {
     in_namespaces(|| {
         let said = done(&["load"]);
-        assert_eq!(said.lines().count(), 7, "{said}");
-        for law in ["hd", "chd", "cdg", "cdg-linux", "ucc", "ledbat++", "copa"] {
+        assert_eq!(said.lines().count(), 8, "{said}");
+        for law in ["hd", "chd", "cdg", "cdg-linux", "ucc", "ledbat++", "copa", "bbr3"] {
             let identifier = law.replace("++", "_pp").replace('-', "_");
             assert!(said.contains(&format!("{law} is loaded as lh_{identifier}")), "{said}");
         }
@@ -183,7 +183,7 @@ fn refused_by_default() {
         said.contains("cannot unload cdg-linux: lh_cdg_linux is the default congestion control of this network"),
         "{said}"
     );
-    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 6);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 7);
     assert_eq!(listed("cdg-linux")["loaded"], true);
 }
 

@@ -22,7 +22,7 @@
 #ifndef LASTHOP_LAWS_BBR_H
 #define LASTHOP_LAWS_BBR_H
 
-#include "law.h"
+#include "bbr_rate.h"
 #include "random.h"
 
 #define LH_BBR_HAS_SAMPLED 1
@@ -31,23 +31,14 @@
 #define LH_BBR_HAS_UNDONE 1
 #define LH_BBR_HAS_NOTIFIED 1
 
-/* Gains are in 1/256. A bandwidth is in segments a microsecond, in 1/2^24. */
-#define LH_BBR_ONE 256U
-#define LH_BBR_BW_SCALE 24
-#define LH_BBR_BW_ONE (1ULL << LH_BBR_BW_SCALE)
-
 #define LH_BBR_HIGH_GAIN (LH_BBR_ONE * 2885 / 1000 + 1) /* 2 / ln 2: doubles in a round trip */
 #define LH_BBR_DRAIN_GAIN (LH_BBR_ONE * 1000 / 2885)
 #define LH_BBR_CYCLE 8U
 #define LH_BBR_BW_ROUNDS 10U
 #define LH_BBR_MIN_RTT_WINDOW_US 10000000ULL
 #define LH_BBR_PROBE_RTT_US 200000ULL
-#define LH_BBR_LEAST_WINDOW 4U
-#define LH_BBR_PACING_PERCENT 99 /* of the rate, so that no queue grows by rounding */
 #define LH_BBR_FULL_GAIN (LH_BBR_ONE * 5 / 4)
 #define LH_BBR_FULL_ROUNDS 3U
-#define LH_BBR_SLOW_RATE 150000U /* bytes a second, 1.2 Mb/s: below it the window has room for single segments */
-#define LH_BBR_INITIAL_WINDOW 10U
 
 #define LH_BBR_LT_LEAST_ROUNDS 4U /* of a policer's interval */
 #define LH_BBR_LT_LOST 50U /* in 1/256 of what it delivers */
@@ -158,37 +149,6 @@ static inline __u32 lh_bbr_bandwidth(const struct lh_bbr *law)
 	return law->lt_in_use ? law->lt_bandwidth : law->bandwidth[0].value;
 }
 
-/* bbr_rate_bytes_per_sec() */
-static inline __u64 lh_bbr_rate(__u64 bandwidth, __u32 gain, __u32 segment_bytes)
-{
-	__u64 rate = (bandwidth * segment_bytes * gain) >> 8;
-
-	return (rate * (1000000 / 100 * LH_BBR_PACING_PERCENT)) >> LH_BBR_BW_SCALE;
-}
-
-/* bbr_tso_segs_goal() */
-static inline __u32 lh_bbr_burst(const struct lh_rate_sample *sample, const struct lh_steering *steering)
-{
-	__u32 least = steering->pace < LH_BBR_SLOW_RATE ? 1 : 2;
-	__u64 bytes = steering->pace >> 10;
-
-	if (bytes > 65215)
-		bytes = 65215;
-	if (!sample->segment_bytes)
-		return least;
-	return lh_min(lh_max(bytes / sample->segment_bytes, least), 127);
-}
-
-/* bbr_bdp(): before the first round trip, the initial window */
-static inline __u32 lh_bbr_product(const struct lh_bbr *law, __u32 bandwidth, __u32 gain)
-{
-	__u64 product = (__u64)bandwidth * law->min_rtt_us;
-
-	if (!law->min_rtt_us)
-		return LH_BBR_INITIAL_WINDOW;
-	return (((product * gain) >> 8) + LH_BBR_BW_ONE - 1) >> LH_BBR_BW_SCALE;
-}
-
 /* bbr_quantization_budget(): room for three bursts, and an even number, for delayed ACKs */
 static inline __u32 lh_bbr_with_bursts(const struct lh_bbr *law, __u32 window, const struct lh_rate_sample *sample,
 				       const struct lh_steering *steering)
@@ -203,7 +163,7 @@ static inline __u32 lh_bbr_with_bursts(const struct lh_bbr *law, __u32 window, c
 static inline __u32 lh_bbr_flight(const struct lh_bbr *law, __u32 gain, const struct lh_rate_sample *sample,
 				  const struct lh_steering *steering)
 {
-	return lh_bbr_with_bursts(law, lh_bbr_product(law, law->bandwidth[0].value, gain), sample, steering);
+	return lh_bbr_with_bursts(law, lh_bbr_product(law->bandwidth[0].value, law->min_rtt_us, gain), sample, steering);
 }
 
 /* bbr_packets_in_net_at_edt(): what will be in flight when the next burst departs */
@@ -482,17 +442,15 @@ static inline void lh_bbr_update_gains(struct lh_bbr *law)
 	}
 }
 
-/* bbr_set_pacing_rate(), bbr_init_pacing_rate_from_rtt() */
+/* bbr_set_pacing_rate() */
 static inline void lh_bbr_pace(struct lh_bbr *law, __u32 gain, const struct lh_rate_sample *sample,
 			       struct lh_steering *steering)
 {
 	__u64 rate = lh_bbr_rate(lh_bbr_bandwidth(law), gain, sample->segment_bytes);
 
 	if (!law->has_rtt && sample->srtt_us) {
-		__u64 first = (steering->cwnd_segments * LH_BBR_BW_ONE) / sample->srtt_us;
-
 		law->has_rtt = 1;
-		steering->pace = lh_bbr_rate(first, LH_BBR_HIGH_GAIN, sample->segment_bytes);
+		steering->pace = lh_bbr_first_rate(LH_BBR_HIGH_GAIN, sample, steering);
 	}
 	if (law->full || rate > steering->pace)
 		steering->pace = rate;
@@ -525,7 +483,7 @@ static inline void lh_bbr_set_window(struct lh_bbr *law, const struct lh_rate_sa
 	__u32 cwnd = steering->cwnd_segments, acked = sample->acked_segments, target;
 
 	if (acked && !lh_bbr_recover(law, sample, &cwnd)) {
-		target = lh_bbr_product(law, lh_bbr_bandwidth(law), law->cwnd_gain);
+		target = lh_bbr_product(lh_bbr_bandwidth(law), law->min_rtt_us, law->cwnd_gain);
 		if (law->full) {
 			__u64 most = (lh_bbr_bandwidth(law) * LH_BBR_EXTRA_MOST_US) >> LH_BBR_BW_SCALE;
 			__u32 extra = lh_max(law->extra_acked[0], law->extra_acked[1]);

@@ -1,4 +1,4 @@
-//! BBR on simulated hosts: what it is known for.
+//! BBR, versions 1 and 3, on simulated hosts: what they are known for.
 #![allow(missing_docs)]
 
 use lasthop_scenario::{Build, Override, RunResult, Scenario};
@@ -37,12 +37,14 @@ fn run(overrides: &[&str]) -> RunResult {
 
 #[test]
 fn alone_it_fills_the_link_and_leaves_its_queue_empty() {
-    for direction in ["up", "down"] {
-        let result = run(&[&format!("hosts.0.flows.0.direction={direction}")]);
-        assert!(result.utilization >= 0.95, "{direction}: {}", result.utilization);
+    for (control, direction) in [("bbr", "up"), ("bbr", "down"), ("bbr3", "up"), ("bbr3", "down")] {
+        let settings =
+            [format!("hosts.0.congestion_control={control}"), format!("hosts.0.flows.0.direction={direction}")];
+        let result = run(&[&settings[0], &settings[1]]);
+        assert!(result.utilization >= 0.95, "{control}, {direction}: {}", result.utilization);
         let rtt = result.rtt_ms.expect("it was measured");
-        assert!(rtt.mean <= 1.3 * 40.0, "{direction}: {rtt:?}");
-        assert_eq!(result.flows[0].retransmits, 0, "{direction}");
+        assert!(rtt.mean <= 1.3 * 40.0, "{control}, {direction}: {rtt:?}");
+        assert_eq!(result.flows[0].retransmits, 0, "{control}, {direction}");
     }
 }
 
@@ -60,9 +62,36 @@ fn losses_at_random_cost_it_no_more_than_what_is_lost() {
 /// Two and a half products of queue are filled by CUBIC; BBR's window of two products keeps a share beside it.
 #[test]
 fn beside_cubic_neither_starves() {
-    let mixed = run(&["hosts.0.count=2", "hosts.1.count=2"]);
-    let fair = mixed.aggregate_goodput_mbps / mixed.flows.len() as f64;
-    assert!(mixed.flows.iter().all(|flow| flow.goodput_mbps > 0.2 * fair), "{:?}", mixed.flows);
+    for control in ["bbr", "bbr3"] {
+        let mixed = run(&[&format!("hosts.0.congestion_control={control}"), "hosts.0.count=2", "hosts.1.count=2"]);
+        let fair = mixed.aggregate_goodput_mbps / mixed.flows.len() as f64;
+        assert!(mixed.flows.iter().all(|flow| flow.goodput_mbps > 0.2 * fair), "{control}: {:?}", mixed.flows);
+    }
+}
+
+/// draft-ietf-ccwg-bbr, LossThresh: version 3 keeps its rate below 2 % of losses, and yields above.
+#[test]
+fn version_3_bears_one_percent_of_losses_and_yields_to_ten() {
+    let goodput = |loss: &str| {
+        let loss = format!("path.loss={loss}");
+        run(&["hosts.0.congestion_control=bbr3", &loss, "hosts.0.flows.0.direction=up"]).aggregate_goodput_mbps
+    };
+    let (none, one, ten) = (goodput("0"), goodput("0.01"), goodput("0.1"));
+    assert!(one > 0.85 * none, "{one} of {none}");
+    assert!(ten < 0.7 * none, "{ten} of {none}");
+}
+
+/// Its long-term limit is what it was made for: where the queue holds less than a product, version 1 loses at every probe.
+#[test]
+fn version_3_loses_less_than_version_1_in_a_short_queue() {
+    let lost = |control: &str| {
+        let control = format!("hosts.0.congestion_control={control}");
+        let result = run(&[&control, "access.queue_packets=8", "hosts.0.count=2"]);
+        assert!(result.utilization > 0.85, "{control}: {}", result.utilization);
+        result.flows.iter().map(|flow| flow.retransmits).sum::<u64>()
+    };
+    let (first, third) = (lost("bbr"), lost("bbr3"));
+    assert!(third * 3 < first, "{third} and {first}");
 }
 
 /// RFC 6582's and RFC 6675's windows are not its own, so its losses are found as with PRR.

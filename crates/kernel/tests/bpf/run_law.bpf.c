@@ -171,4 +171,10 @@ int run_copa(struct step *step)
 	return run(step, LH_COPA);
 }
 
+SEC("syscall")
+int run_bbr3(struct step *step)
+{
+	return run(step, LH_BBR3);
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,86 +1,16 @@
 //! BBR on a path that delivers a segment of 1448 bytes each millisecond, 40 ms there and back: the figures of "BBR:
 //! Congestion-based congestion control" and of Linux's net/ipv4/tcp_bbr.c.
 
-use lasthop_laws::{INFINITE_SSTHRESH, Law, LawName, Lost, Sample, Start, Steering, Undone, Window};
+use crate::path::{OPEN, Path, RECOVERY, RTT_SEGMENTS, near};
+use lasthop_laws::{LawName, Lost, Undone, Window};
 
-const RTT_US: u32 = 40_000;
-const RTT_SEGMENTS: u32 = 40;
-const SEGMENT_BYTES: u32 = 1448;
-/// Of the path, in bytes a second.
-const RATE: f64 = 1_448_000.0;
-const OPEN: u32 = 0;
-const RECOVERY: u32 = 3;
-
-/// One acknowledged segment each millisecond.
-struct Path {
-    law: Law,
-    steering: Steering,
-    delivered: u32,
-    lost: u32,
-    state: u32,
-}
-
-impl Path {
-    fn new() -> Self {
-        let steering = Steering { cwnd_segments: 10, ssthresh_segments: INFINITE_SSTHRESH, ..Steering::default() };
-        Self { law: Law::new(LawName::Bbr, Start::default()), steering, delivered: 0, lost: 0, state: OPEN }
-    }
-
-    fn now_ms(&self) -> u64 {
-        u64::from(self.delivered)
-    }
-
-    /// The next millisecond's ACK; `change` alters what it says.
-    fn ack_with(&mut self, change: impl FnOnce(&mut Sample)) -> Steering {
-        self.delivered += 1;
-        let now_us = self.now_ms() * 1000;
-        let flight = self.steering.cwnd_segments.min(RTT_SEGMENTS);
-        let mut sample = Sample {
-            now_us,
-            delivered_us: now_us,
-            departs_us: now_us,
-            interval_us: RTT_US,
-            sampled_segments: RTT_SEGMENTS,
-            prior_delivered_segments: self.delivered.saturating_sub(RTT_SEGMENTS),
-            prior_in_flight_segments: flight,
-            acked_segments: 1,
-            in_flight_segments: flight,
-            all_delivered_segments: self.delivered,
-            rtt_us: RTT_US,
-            srtt_us: RTT_US,
-            min_rtt_us: RTT_US,
-            segment_bytes: SEGMENT_BYTES,
-            state: self.state,
-            ..Sample::default()
-        };
-        change(&mut sample);
-        self.lost += sample.lost_segments;
-        sample.all_lost_segments = self.lost;
-        self.law.on_sampled(&sample, &mut self.steering);
-        self.steering
-    }
-
-    fn ack(&mut self) -> Steering {
-        self.ack_with(|_| {})
-    }
-
-    fn for_ms(&mut self, ms: u32) -> Steering {
-        (0..ms).map(|_| self.ack()).last().expect("at least one")
-    }
-
-    /// The pace in parts of what the path delivers; BBR sends 1 % less.
-    fn gain(&self) -> f64 {
-        self.steering.pace as f64 / (0.99 * RATE)
-    }
-}
-
-fn near(left: f64, right: f64) -> bool {
-    (left / right - 1.0).abs() < 0.01
+fn path() -> Path {
+    Path::of(LawName::Bbr)
 }
 
 #[test]
 fn startup_sends_at_2_885_of_the_bandwidth_until_three_rounds_bring_no_quarter_more() {
-    let mut path = Path::new();
+    let mut path = path();
     path.ack();
     assert!(near(path.gain(), 2.885), "{}", path.gain());
     // The first round shows the bandwidth, and the three after it that there is no more. A round begins with the ACK of
@@ -98,7 +28,7 @@ fn startup_sends_at_2_885_of_the_bandwidth_until_three_rounds_bring_no_quarter_m
 
 #[test]
 fn the_window_is_two_products_with_room_for_three_bursts_and_what_acks_bring_at_once() {
-    let mut path = Path::new();
+    let mut path = path();
     let window = path.for_ms(1000).cwnd_segments;
     // 2 * 40, three bursts of two, at most two for aggregates and rounding, two in the first phase of a cycle
     assert!((86..=90).contains(&window), "{window}");
@@ -106,7 +36,7 @@ fn the_window_is_two_products_with_room_for_three_bursts_and_what_acks_bring_at_
 
 #[test]
 fn a_cycle_is_a_quarter_more_then_a_quarter_less_then_six_round_trips_of_the_bandwidth() {
-    let mut path = Path::new();
+    let mut path = path();
     path.for_ms(1000);
     let mut phases: Vec<(f64, u32)> = Vec::new();
     for _ in 0..2000 {
@@ -135,7 +65,7 @@ fn a_cycle_is_a_quarter_more_then_a_quarter_less_then_six_round_trips_of_the_ban
 
 #[test]
 fn after_ten_seconds_without_a_lower_round_trip_four_segments_are_in_flight_for_200_ms() {
-    let mut path = Path::new();
+    let mut path = path();
     path.for_ms(9_900);
     assert!(path.steering.cwnd_segments > 80);
     let (mut small, mut limited) = (0, 0);
@@ -153,7 +83,7 @@ fn after_ten_seconds_without_a_lower_round_trip_four_segments_are_in_flight_for_
 
 #[test]
 fn a_loss_changes_no_rate_and_a_recovery_sends_what_is_delivered_for_one_round_trip() {
-    let mut path = Path::new();
+    let mut path = path();
     let before = path.for_ms(1000);
     let mut window =
         Window { cwnd_segments: before.cwnd_segments, cwnd_count: 0, ssthresh_segments: before.ssthresh_segments };
@@ -174,7 +104,7 @@ fn a_loss_changes_no_rate_and_a_recovery_sends_what_is_delivered_for_one_round_t
 
 #[test]
 fn after_a_timeout_the_window_of_before_comes_back_with_the_recoverys_end() {
-    let mut path = Path::new();
+    let mut path = path();
     let before = path.for_ms(1000).cwnd_segments;
     let mut window = Window { cwnd_segments: before, cwnd_count: 0, ssthresh_segments: 50 };
     path.law.on_timed_out(&Lost::default(), &mut window);
@@ -188,7 +118,7 @@ fn after_a_timeout_the_window_of_before_comes_back_with_the_recoverys_end() {
 
 #[test]
 fn two_intervals_that_lose_a_fifth_at_one_rate_are_a_policers() {
-    let mut path = Path::new();
+    let mut path = path();
     path.for_ms(1000);
     let mut paces = Vec::new();
     for segment in 0..3_000 {

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod bbr;
+mod bbr3;
 mod cdg;
 mod chd;
 mod cubic;
@@ -14,6 +15,7 @@ mod hystart;
 mod hystart_plus_plus;
 mod lastlink;
 mod newreno;
+mod path;
 mod prague;
 mod properties;
 mod response;
