@@ -1,6 +1,7 @@
-//! A congestion control of quinn's, and what it is told, counted.
+//! A congestion control, and what it is told, counted.
 
 use crate::Law;
+use crate::law::Lawful;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig};
 use std::any::Any;
@@ -19,6 +20,7 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 pub(crate) struct Factory {
     pub(crate) law: Law,
+    pub(crate) seed: u32,
     pub(crate) counts: Arc<Counts>,
 }
 
@@ -27,6 +29,7 @@ impl ControllerFactory for Factory {
         let law = match self.law {
             Law::Cubic => Arc::new(CubicConfig::default()).build(now, mtu),
             Law::NewReno => Arc::new(NewRenoConfig::default()).build(now, mtu),
+            Law::Ours(name) => Box::new(Lawful::new(name, self.seed, now, mtu)),
         };
         Box::new(Counted { law, counts: self.counts.clone() })
     }

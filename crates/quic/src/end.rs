@@ -63,7 +63,7 @@ impl End {
     pub fn connect(now: Time, config: &Config, seed: [u8; 32]) -> Self {
         let mut end = Self::new(config, seed, |_| None);
         let mut client = ClientConfig::new(Arc::new(Plain));
-        client.transport_config(transport(config, &end.counts));
+        client.transport_config(transport(config, seed, &end.counts));
         client.token_store(Arc::new(quinn_proto::NoneTokenStore));
         // As long as quinn's.
         client.initial_dst_cid_provider(Arc::new(|| ConnectionId::new(&[0x5a; 20])));
@@ -89,7 +89,7 @@ impl End {
         let counts = Arc::new(Counts::default());
         let mut endpoint = EndpointConfig::new(Arc::new(Plain));
         endpoint.rng_seed(Some(seed)).cid_generator(|| Box::new(Counter(0)));
-        let server = server(transport(config, &counts));
+        let server = server(transport(config, seed, &counts));
         Self {
             endpoint: quinn_proto::Endpoint::new(Arc::new(endpoint), server, true, None),
             connection: None,
@@ -322,12 +322,14 @@ fn span(duration: Duration) -> Span {
     Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-fn transport(config: &Config, counts: &Arc<Counts>) -> Arc<TransportConfig> {
+fn transport(config: &Config, seed: [u8; 32], counts: &Arc<Counts>) -> Arc<TransportConfig> {
+    let [a, b, c, d, ..] = seed;
+    let factory = Factory { law: config.law, seed: u32::from_le_bytes([a, b, c, d]), counts: counts.clone() };
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(config.datagram_bytes);
     let mut transport = TransportConfig::default();
     transport
-        .congestion_controller_factory(Arc::new(Factory { law: config.law, counts: counts.clone() }))
+        .congestion_controller_factory(Arc::new(factory))
         .mtu_discovery_config((config.datagram_bytes > LEAST_DATAGRAM).then_some(discovery))
         .stream_receive_window(VarInt::from_u64(config.receive_buffer.get()).unwrap_or(VarInt::MAX))
         .enable_segmentation_offload(false);

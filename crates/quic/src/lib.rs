@@ -1,6 +1,7 @@
 //! One end of a QUIC connection, sans I/O, as `lasthop-tcp` is of TCP: [`quinn_proto`], with simulated time and without cryptography.
 //!
-//! The protocol is quinn's: loss detection (RFC 9002), congestion control, pacing, the discovery of the path's MTU, flow control.
+//! The protocol is quinn's: loss detection (RFC 9002), pacing, the discovery of the path's MTU, flow control. The congestion control is
+//! quinn's or one of ours.
 //! This crate gives it what a simulation needs:
 //!
 //! - **time**: each end has a moment of its own that stands for the start of the run; what quinn does depends on differences alone;
@@ -21,6 +22,8 @@ mod controller;
 #[cfg(unix)]
 mod end;
 #[cfg(unix)]
+mod law;
+#[cfg(unix)]
 mod plain;
 
 #[cfg(not(unix))]
@@ -29,6 +32,7 @@ pub use absent::End;
 pub use bytes::Bytes as Datagram;
 #[cfg(unix)]
 pub use end::End;
+use lasthop_laws::{LawName, Marking};
 use lasthop_units::{Bytes, Span};
 
 /// Whether there are [`End`]s.
@@ -41,14 +45,24 @@ pub const SOCKET_DATAGRAMS: usize = 92;
 /// The least UDP payload that a path must carry (RFC 9000 §14).
 pub const LEAST_DATAGRAM: u16 = 1_200;
 
-/// A congestion control of quinn's.
+/// A congestion control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Law {
-    /// RFC 9438, quinn's default.
+    /// RFC 9438, quinn's own and its default.
     #[default]
     Cubic,
-    /// RFC 9002, appendix B.
+    /// RFC 9002, appendix B, quinn's own.
     NewReno,
+    /// One of ours that sets its window alone: quinn paces by itself ([`Law::ours`]).
+    Ours(LawName),
+}
+
+impl Law {
+    /// One of ours, if QUIC connections can have it: not those that set their pace, hear of last links or want marks.
+    pub fn ours(name: LawName) -> Option<Self> {
+        let can = !name.steers() && !name.hears_reports() && name.marking() == Marking::OfHost;
+        can.then_some(Self::Ours(name))
+    }
 }
 
 /// The parameters of an end. Whatever is not here is quinn's default.

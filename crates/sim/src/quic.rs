@@ -30,6 +30,7 @@ fn config(host: &HostKind, law: QuicLaw) -> Config {
         law: match law {
             QuicLaw::Cubic => Law::Cubic,
             QuicLaw::NewReno => Law::NewReno,
+            other => other.as_str().parse().ok().and_then(Law::ours).expect("a law that QUIC can have: see the tests"),
         },
         datagram_bytes: (host.tcp.mss.get() + TCP_HEADERS_MORE).min(MOST_DATAGRAM) as u16,
         receive_buffer: host.tcp.receive_buffer,

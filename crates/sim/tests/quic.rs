@@ -4,7 +4,8 @@
 mod common;
 
 use common::run;
-use lasthop_scenario::{ResultFile as _, RunResult, Series};
+use lasthop_laws::LawName;
+use lasthop_scenario::{QuicLaw, ResultFile as _, RunResult, Series};
 use lasthop_sim::SimError;
 
 /// With its series.
@@ -44,7 +45,7 @@ kind = \"quic\"
 #[test]
 fn a_connection_alone_gets_what_the_wire_carries_in_either_direction_by_either_law() {
     for direction in ["up", "down"] {
-        for law in ["cubic", "newreno"] {
+        for law in ["cubic", "newreno", "vegas", "westwood", "ucc"] {
             let direction = format!("hosts.0.flows.0.direction={direction}");
             let law_key = format!("hosts.0.flows.0.congestion_control={law}");
             let result = run(WIRE, &[&direction, &law_key]);
@@ -61,6 +62,32 @@ fn a_connection_alone_gets_what_the_wire_carries_in_either_direction_by_either_l
             assert!(result.notes.is_empty(), "{:?}", result.notes);
         }
     }
+}
+
+/// Whatever law can be one of QUIC's is one.
+#[test]
+fn quic_has_every_law_that_sets_its_window_alone() {
+    let own = ["newreno", "cubic"];
+    let ours = LawName::ALL.into_iter().filter(|name| lasthop_quic::Law::ours(*name).is_some()).map(LawName::as_str);
+    let mut expected: Vec<&str> = own.into_iter().chain(ours.filter(|name| !own.contains(name))).collect();
+    let mut words: Vec<&str> = QuicLaw::WORDS.iter().map(|(word, _)| *word).collect();
+    expected.sort_unstable();
+    words.sort_unstable();
+    assert_eq!(words, expected);
+}
+
+/// As over TCP: Vegas leaves the queue nearly empty, LEDBAT++ keeps 60 ms of it, and quinn's CUBIC fills it.
+#[test]
+fn laws_of_delay_keep_the_queue_short_over_quic_too() {
+    let mean = |law: &str| {
+        let law = format!("hosts.0.flows.0.congestion_control={law}");
+        run(WIRE, &["access.queue_packets=200", "hosts.0.flows.0.direction=down", &law]).flows[0]
+            .rtt_ms
+            .expect("known")
+            .mean
+    };
+    let (vegas, ledbat, cubic) = (mean("vegas"), mean("ledbat++"), mean("cubic"));
+    assert!(vegas < 30.0 && ledbat < 85.0 && cubic > 100.0, "{vegas} {ledbat} {cubic}");
 }
 
 #[test]

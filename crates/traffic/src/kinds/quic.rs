@@ -6,19 +6,37 @@ use lasthop_keys::{by_word, choice, keys, words};
 use lasthop_units::{Bytes, Span, Time};
 
 words! {
-    /// A congestion control of QUIC connections: those of quinn that draw no random numbers.
+    /// A congestion control of QUIC connections: two of quinn, and the laws that set their window alone.
     pub enum QuicLaw {
-        /// RFC 9438.
+        /// RFC 9438, quinn's own.
         Cubic = "cubic",
-        /// RFC 9002, appendix B.
+        /// RFC 9002, appendix B, quinn's own.
         NewReno = "newreno",
+        /// The law of this name, as the next ones.
+        CubicRfc9438 = "cubic-rfc9438",
+        /// HD.
+        Hd = "hd",
+        /// CHD.
+        Chd = "chd",
+        /// CDG.
+        Cdg = "cdg",
+        /// CDG of Linux.
+        CdgLinux = "cdg-linux",
+        /// UCC.
+        Ucc = "ucc",
+        /// TCP Vegas.
+        Vegas = "vegas",
+        /// Westwood+.
+        Westwood = "westwood",
+        /// LEDBAT++.
+        LedbatPlusPlus = "ledbat++",
     }
 }
 
 keys! {
     /// Its own keys.
     pub(crate) struct QuicKeys {
-        /// The congestion control of the connection's sender: quinn's CUBIC or its NewReno.
+        /// The congestion control of the connection's sender: quinn's CUBIC or its NewReno, or one of our laws.
         congestion_control: Option<QuicLaw> = choice(QuicLaw::WORDS), by_word(KIND, [("quic", "cubic")]);
     }
 }
