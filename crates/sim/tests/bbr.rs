@@ -1,9 +1,9 @@
 //! BBR, versions 1 and 3, on simulated hosts: what they are known for.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, Override, RunResult, Scenario};
-use lasthop_sim::Options;
-use std::sync::atomic::AtomicBool;
+mod common;
+
+use lasthop_scenario::RunResult;
 
 /// 10 Mb/s, 40 ms, 100 packets.
 const BOTTLENECK: &str = "
@@ -28,11 +28,7 @@ direction = \"down\"
 ";
 
 fn run(overrides: &[&str]) -> RunResult {
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
-    let scenario = Scenario::from_toml("bbr.toml", BOTTLENECK, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
-    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
+    common::run(BOTTLENECK, overrides)
 }
 
 #[test]

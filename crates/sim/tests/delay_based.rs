@@ -1,9 +1,9 @@
 //! Vegas, Westwood+, LEDBAT++ and Copa on simulated hosts: what they are known for.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, Override, RunResult, Scenario};
-use lasthop_sim::Options;
-use std::sync::atomic::AtomicBool;
+mod common;
+
+use lasthop_scenario::RunResult;
 
 /// 10 Mb/s, 40 ms, 100 packets: a product of 34 segments.
 const BOTTLENECK: &str = "
@@ -29,12 +29,7 @@ start_s = 5
 
 fn run(control: &str, overrides: &[&str]) -> RunResult {
     let control = format!("hosts.0.congestion_control={control}");
-    let overrides = overrides.iter().copied().chain([control.as_str()]);
-    let overrides: Vec<Override> = overrides.map(|text| Override::parse(text).expect("an override")).collect();
-    let scenario = Scenario::from_toml("delays.toml", BOTTLENECK, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    let stop = AtomicBool::new(false);
-    let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
-    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
+    common::run(BOTTLENECK, &[&[control.as_str()], overrides].concat())
 }
 
 fn mean_rtt_ms(result: &RunResult) -> f64 {
