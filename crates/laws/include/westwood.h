@@ -24,8 +24,8 @@
 #define LH_WESTWOOD_HAS_NOTIFIED 1
 
 #define LH_WESTWOOD_RTT_MIN_US 50000U /* TCP_WESTWOOD_RTT_MIN */
-/* Rates are in 1/16 segment a second. */
-#define LH_WESTWOOD_UNIT 16000000ULL
+/* Rates are in 1/256 segment a second. */
+#define LH_WESTWOOD_UNIT 256000000ULL
 
 struct lh_westwood {
 	__u64 began_us; /* the sample of the bandwidth */
