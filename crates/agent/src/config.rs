@@ -213,14 +213,23 @@ fn interface() -> Takes<String> {
     })
 }
 
+/// What `tunnels` takes.
+const TUNNELS: &str = "a list of at most 4 names of interfaces, each once and not the managed one";
+
 fn tunnels() -> Takes<Vec<String>> {
-    const ACCEPTED: &str = "a list of at most 4 names of interfaces, each once and not the managed one";
     texts().and_then(|names| {
-        let fits = |name: &String| (1..16).contains(&name.len()) && !name.contains(['/', ' ', '\t']);
-        let is_new = |(index, name): (usize, &String)| !names[..index].contains(name);
-        let accepted =
-            names.len() <= Kernel::TUNNELS_MOST && names.iter().all(fits) && names.iter().enumerate().all(is_new);
-        if accepted { Ok(names) } else { Err(Problem::new(format!("{names:?} cannot be that"), ACCEPTED)) }
+        let problem = |name: &str| match name {
+            "" => Some("it has an empty name".to_owned()),
+            _ if name.len() > 15 || name.contains(['/', ' ', '\t']) => {
+                Some(format!("\"{name}\" is no interface's name"))
+            }
+            _ => (names.iter().filter(|other| *other == name).count() > 1).then(|| format!("it has {name} twice")),
+        };
+        let too_many = || (names.len() > Kernel::TUNNELS_MOST).then(|| format!("it has {} names", names.len()));
+        match names.iter().find_map(|name| problem(name)).or_else(too_many) {
+            None => Ok(names),
+            Some(problem) => Err(Problem::new(problem, TUNNELS)),
+        }
     })
 }
 
@@ -236,6 +245,10 @@ fn name_the_policy(config: &mut Section) {
 }
 
 fn together(config: &Config, part: &Part<'_>) -> Result<(), DocumentError> {
+    if let Some(managed) = config.interface.as_ref().filter(|managed| config.tunnels.contains(managed)) {
+        let problem = format!("it has {managed}, which is the managed interface (`interface`)");
+        return Err(part.error(key!(Config, tunnels), problem, TUNNELS));
+    }
     let least = 2 * config.tick_ms;
     if config.lease_ms < least && config.lease() == LEASE {
         let problem = format!("{} is more than half of lease_ms, which is {}", config.tick_ms, config.lease_ms);
@@ -655,6 +668,23 @@ mod tests {
                 "agent.toml:4: rules[0].most_mbps: is beside `govern = false`, which leaves nothing to limit; accepted: one",
             ),
             (
+                "interface = \"wlan0\"\ntunnels = [\"wg0\", \"wlan0\"]",
+                "agent.toml:2: tunnels: it has wlan0, which is the managed interface (`interface`); accepted: a list of at most 4",
+            ),
+            (
+                "tunnels = [\"wg0\", \"tun0\", \"wg0\"]",
+                "agent.toml:1: tunnels: it has wg0 twice; accepted: a list of at most 4 names of interfaces, each once",
+            ),
+            ("tunnels = [\"\"]", "agent.toml:1: tunnels: it has an empty name; accepted: a list of at most 4"),
+            (
+                "tunnels = [\"a/b\"]",
+                "agent.toml:1: tunnels: \"a/b\" is no interface's name; accepted: a list of at most 4",
+            ),
+            (
+                "tunnels = [\"a\", \"b\", \"c\", \"d\", \"e\"]",
+                "agent.toml:1: tunnels: it has 5 names; accepted: a list of at most 4",
+            ),
+            (
                 "[[rules]]\nusre = \"camera\"",
                 "agent.toml:2: rules[0].usre: unknown key; did you mean user?; accepted: ",
             ),
@@ -700,6 +730,9 @@ mod tests {
         let flag = [Override::of_flag("--mode", "mode", "observe")];
         let error = Config::from_toml("agent.toml", "mode = \"contrl\"", &flag).expect_err("no mode").to_string();
         assert!(error.starts_with("agent.toml:1: mode: \"contrl\" is not one of the words"), "{error}");
+        let flag = [Override::of_flag("--interface", "interface", "wg0")];
+        let error = Config::from_toml("agent.toml", "tunnels = [\"wg0\"]", &flag).expect_err("both").to_string();
+        assert!(error.starts_with("agent.toml:1: tunnels: it has wg0, which is the managed interface"), "{error}");
         // The command line may supply a key that the file lacks.
         let flag = [Override::of_flag("--bound-segments", "policy.bound_segments", 7)];
         let fixed = Config::from_toml("agent.toml", "policy.policy = \"fixed\"", &flag).expect("it is whole");
