@@ -70,14 +70,16 @@ fn sources(programs: &Path) -> String {
 }
 
 /// The structs that programs and loader tell each other.
-const SHARED: [&str; 18] = [
+const SHARED: [&str; 20] = [
     "lh_about",
     "lh_cgroup",
     "lh_claim",
     "lh_claims",
     "lh_control",
     "lh_counters",
+    "lh_destination",
     "lh_endpoints",
+    "lh_far_end",
     "lh_flow",
     "lh_flow_record",
     "lh_heard_counters",

@@ -2,8 +2,9 @@
 
 use crate::cgroups::{self, CgroupId, Cgroups, Meaning, Rule, bits_of, open_cgroup};
 use crate::clamp;
+use crate::containers::{self, Containers};
 use crate::error::Error;
-use crate::layout::{self, Cgroup, Control, Counts, Settings};
+use crate::layout::{self, Cgroup, Control, Counts, Destination, FarEnd, Settings};
 use crate::memory::Memory;
 use crate::mode::Mode;
 use crate::namespace::Namespace;
@@ -15,6 +16,7 @@ use lasthop_units::{Span, Time};
 use libbpf_rs::{ErrorKind, Link, Map, MapCore, MapFlags, Object, RingBufferBuilder};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +32,9 @@ pub struct Options {
     pub interface_index: u32,
     /// Tunnels through it, such as a VPN's interface: their sockets are managed as well; at most [`Kernel::TUNNELS_MOST`].
     pub tunnels: Vec<u32>,
+    /// Manage also the sockets of other network namespaces whose packets come out in ours through a veth pair, and leave by the
+    /// interface. [`Kernel::follow_containers`] looks for them. Not in [`Mode::Clamp`].
+    pub containers: bool,
     /// The cgroup (version 2) whose new sockets are observed; the root covers all.
     pub cgroup: PathBuf,
     /// Only sockets of this cgroup and its descendants are controlled; `None`: all. The path is followed, like those of
@@ -70,6 +75,7 @@ impl Options {
         Ok(Self {
             interface_index,
             tunnels: Vec::new(),
+            containers: false,
             cgroup,
             only_cgroup: None,
             excluded_cgroups: Vec::new(),
@@ -146,6 +152,10 @@ pub struct Kernel {
     /// The managed interface, and its tunnels.
     interfaces: Vec<u32>,
     namespace: Namespace,
+    /// Whether sockets of other namespaces are ours, too.
+    has_containers: bool,
+    /// Those, and what the programs were told of them.
+    outside: containers::Found,
     links: Links,
     bounds: Bounds,
     only_cgroup: Option<PathBuf>,
@@ -247,6 +257,7 @@ impl Kernel {
         }
         let settings = Settings {
             netns_inum: namespace.inum(),
+            containers: u32::from(options.containers && options.mode != Mode::Clamp),
             interface_index: options.interface_index,
             tunnels,
             clamp: u32::from(options.mode == Mode::Clamp),
@@ -283,6 +294,8 @@ impl Kernel {
             mode: options.mode,
             interfaces: [&[options.interface_index], &options.tunnels[..]].concat(),
             namespace,
+            has_containers: settings.containers == 1,
+            outside: containers::Found::default(),
             links,
             bounds,
             only_cgroup: options.only_cgroup.clone(),
@@ -311,6 +324,7 @@ impl Kernel {
             told.map_err(Error::exchange("telling the programs which users matter"))?;
         }
         loaded.follow_cgroups()?;
+        loaded.follow_containers()?;
         loaded.attach(options, variant)?;
         Ok(loaded)
     }
@@ -429,15 +443,42 @@ impl Kernel {
         Ok(Cgroups { changed, missing, too_many })
     }
 
-    /// All TCP sockets of our namespace on the managed interface, except listening and closing ones.
+    /// Looks again for the network namespaces whose packets come out in ours, and for the routes from here. Does nothing without
+    /// [`Options::containers`]. It reads `/proc/PID/ns/net` of every process, and enters what it finds: those of other users
+    /// take CAP_SYS_PTRACE and CAP_SYS_ADMIN.
+    ///
+    /// # Errors
+    /// If rtnetlink does not answer, there is no room for what was found, or the programs cannot be told. Then they go on
+    /// with what they were told before.
+    pub fn follow_containers(&mut self) -> Result<Containers, Error> {
+        if !self.has_containers {
+            return Ok(Containers::default());
+        }
+        let looked = self.namespace.within(|| containers::find(&self.namespace));
+        let mut found = looked.map_err(Error::exchange_io("looking at our network namespace"))??;
+        let (ends, routes) = (object::map(&self.object, "far_ends"), object::map(&self.object, "routes"));
+        let key = |end: &[u32; 2]| FarEnd::of(*end).as_bytes().to_vec();
+        let changed = tell(&ends, &mut self.outside.far_ends, &found.far_ends, key, |()| vec![1])?;
+        let key = |to: &(u32, Ipv6Addr)| Destination::of(*to).as_bytes().to_vec();
+        let value = |interface: u32| interface.to_ne_bytes().to_vec();
+        found.told.changed = tell(&routes, &mut self.outside.routes, &found.routes, key, value)? || changed;
+        if found.told.changed {
+            self.all_at_ns = 0;
+        }
+        let told = found.told;
+        self.outside = found;
+        Ok(told)
+    }
+
+    /// All TCP sockets of our namespace on the managed interface, except listening and closing ones; and of containers.
     ///
     /// # Errors
     /// If the kernel cannot be asked to walk its sockets.
     pub fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
         let Some(link) = &self.links.sample else { return Ok(Vec::new()) };
         let mut samples = Vec::new();
-        let walked = self.namespace.within(|| read(link, |sample, _| samples.push(sample)));
-        walked.and_then(|read| read).map_err(Error::exchange_io("walking the sockets"))?;
+        let walked = everywhere(&self.namespace, &self.outside, || read(link, |sample, _| samples.push(sample)));
+        walked.map_err(Error::exchange_io("walking the sockets"))?;
         Ok(samples)
     }
 
@@ -474,7 +515,7 @@ impl Kernel {
             })
         };
         let done = match (look_at_all, look_at_marked) {
-            (Some(link), _) if all => self.namespace.within(|| read(link)).and_then(|read| read),
+            (Some(link), _) if all => everywhere(&self.namespace, &self.outside, || read(link)),
             (_, Some(link)) => read(link),
             _ => Ok(()),
         };
@@ -684,8 +725,8 @@ impl Kernel {
     fn walk(&mut self, which: impl Fn(&Links) -> Option<&Link>) -> Result<Counts, Error> {
         let before = self.counts()?;
         let Some(link) = which(&self.links) else { return Ok(Counts::default()) };
-        let walked = self.namespace.within(|| object::read_all(link));
-        walked.and_then(|bytes| bytes).map_err(Error::exchange_io("walking the sockets"))?;
+        let walked = everywhere(&self.namespace, &self.outside, || object::read_all(link).map(drop));
+        walked.map_err(Error::exchange_io("walking the sockets"))?;
         let after = self.counts()?;
         self.last_counts = after;
         Ok(Counts {
@@ -710,6 +751,47 @@ impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernel").field("name", &self.name).field("mode", &self.mode).finish_non_exhaustive()
     }
+}
+
+/// Walks our sockets, and then those of containers. A container that cannot be entered any more is left out: the next look for
+/// containers counts it.
+fn everywhere(
+    ours: &Namespace,
+    outside: &containers::Found,
+    mut walk: impl FnMut() -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    ours.within(&mut walk)??;
+    for namespace in &outside.namespaces {
+        let _ = namespace.within(&mut walk);
+    }
+    Ok(())
+}
+
+/// Makes the entries of a map those of `new`; `old` follows. Returns whether they differed.
+fn tell<K: Ord + Copy, V: Copy + PartialEq>(
+    map: &Map<'_>,
+    old: &mut BTreeMap<K, V>,
+    new: &BTreeMap<K, V>,
+    key: impl Fn(&K) -> Vec<u8>,
+    value: impl Fn(V) -> Vec<u8>,
+) -> Result<bool, Error> {
+    let telling = || Error::exchange("telling the programs of containers");
+    let mut changed = false;
+    // First, to make room.
+    let gone: Vec<K> = old.keys().filter(|entry| !new.contains_key(entry)).copied().collect();
+    for entry in gone {
+        match map.delete(&key(&entry)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(telling()(error)),
+            _ => _ = old.remove(&entry),
+        }
+        changed = true;
+    }
+    for (entry, told) in new.iter().filter(|(entry, told)| old.get(entry) != Some(told)).collect::<Vec<_>>() {
+        map.update(&key(entry), &value(*told), MapFlags::ANY).map_err(telling())?;
+        old.insert(*entry, *told);
+        changed = true;
+    }
+    Ok(changed)
 }
 
 /// Hands over the sockets that an iterator tells, and whether something is in flight or waits to be sent.

@@ -9,10 +9,11 @@ mod bindings {
 
 pub(crate) use bindings::{
     LH_ABOUT_MAGIC, LH_BOUNDS_MAX, LH_CGROUP_EXCLUDED, LH_CGROUP_WITHIN, LH_ESCAPES_AGENT, LH_ESCAPES_CHOSEN,
-    LH_ESCAPES_LOCKED, LH_ESCAPES_YET, LH_LEAVE_MAX, LH_LEFT_CGROUP, LH_LEFT_NAME, LH_LEFT_RULE, LH_NAME_LENGTH,
-    LH_PACE_AT_ONCE, LH_PACE_OWN, LH_PERMIT_PORT_BITS, LH_PERMITS_MAX, LH_RULES_MAX, LH_TUNNELS_MAX, LH_VERSION_LENGTH,
-    lh_about as About, lh_cgroup as Cgroup, lh_claim as Claimed, lh_claims as Claims, lh_control as Control,
-    lh_counters as Counts, lh_endpoints as Endpoints, lh_flow as Flow, lh_flow_record as FlowRecord,
+    LH_ESCAPES_LOCKED, LH_ESCAPES_YET, LH_FAR_ENDS_MAX, LH_LEAVE_MAX, LH_LEFT_CGROUP, LH_LEFT_NAME, LH_LEFT_RULE,
+    LH_NAME_LENGTH, LH_PACE_AT_ONCE, LH_PACE_OWN, LH_PERMIT_PORT_BITS, LH_PERMITS_MAX, LH_ROUTES_MAX, LH_RULES_MAX,
+    LH_TUNNELS_MAX, LH_VERSION_LENGTH, lh_about as About, lh_cgroup as Cgroup, lh_claim as Claimed,
+    lh_claims as Claims, lh_control as Control, lh_counters as Counts, lh_destination as Destination,
+    lh_endpoints as Endpoints, lh_far_end as FarEnd, lh_flow as Flow, lh_flow_record as FlowRecord,
     lh_heard_counters as HeardCounts, lh_law_counters as LawCounts, lh_permit_key as PermitKey,
     lh_report_settings as ReportSettings, lh_reporter_counters as ReportCounts, lh_sample as Record,
     lh_settings as Settings, lh_state_change as Change, tcp_congestion_ops as ControlOps,

@@ -14,13 +14,15 @@
 //! to servers.
 //!
 //! Anything that outlives the loader fails open: the lease lapses and the sockets run plain CUBIC. No sysctl is ever
-//! set, and these programs pin nothing. Sockets of other network namespaces and other interfaces are never touched.
+//! set, and these programs pin nothing. Sockets of other interfaces are never touched; those of other network namespaces only
+//! with [`Options::containers`].
 //!
 //! Leaves out: decisions (see the policies of `lasthop-policy`), and a lower bound in [`Mode::Clamp`]. The algorithm of
 //! the bound and its verification: `docs/models/bound.md`.
 
 mod cgroups;
 mod clamp;
+mod containers;
 mod error;
 mod kernel;
 pub mod laws;
@@ -37,6 +39,7 @@ mod sample;
 mod tcp_info;
 
 pub use cgroups::{Cgroups, Rule, TooManyCgroups, cgroups_like};
+pub use containers::Containers;
 pub use error::Error;
 pub use kernel::{Adopted, Cookie, Counters, Kernel, Observed, Options, Released};
 pub use mode::Mode;

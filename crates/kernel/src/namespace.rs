@@ -1,9 +1,10 @@
-//! The network namespace of the loader, independent of the calling thread.
+//! The network namespace of the loader, independent of the calling thread; and those of containers.
 
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 const OWN: &str = "/proc/thread-self/ns/net";
 
@@ -17,9 +18,19 @@ pub(crate) struct Namespace {
 impl Namespace {
     /// The calling thread's.
     pub(crate) fn current() -> io::Result<Self> {
-        let file = File::open(OWN)?;
+        Self::open(Path::new(OWN))
+    }
+
+    /// That of a file such as /proc/PID/ns/net.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
         let inum = inum(file.metadata()?.ino())?;
         Ok(Self { file, inum })
+    }
+
+    /// What keeps it open.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Its number in the kernel, also in BPF.

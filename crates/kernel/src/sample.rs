@@ -65,7 +65,7 @@ pub struct SocketSample {
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
-    /// The interface that its packets leave by.
+    /// The interface that its packets leave by, in the network namespace of the socket.
     pub interface_index: u32,
     /// The name of its congestion control.
     pub congestion_control: Arc<str>,

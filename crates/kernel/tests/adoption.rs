@@ -132,6 +132,96 @@ fn the_connections_in_a_tunnel_through_the_interface_are_governed_where_it_is_na
     assert_eq!([&before, &after, &outside].map(|flow| flow.control()), [default.clone(), default.clone(), default]);
 }
 
+/// A process in a host, by which a loader finds its namespace.
+struct Process(std::process::Child);
+
+impl Process {
+    fn within(host: &support::Host) -> Self {
+        Self(host.run(|| std::process::Command::new("sleep").arg("1000").spawn().expect("a process")))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The router's interface towards `b` is the managed one. Host `a` is a container behind it, as on a bridge of Docker: its address is
+/// replaced.
+#[test]
+fn the_connections_of_another_namespace_through_the_interface_are_governed_on_request() {
+    needs_root!();
+    let net = Net::bottleneck(100, 100_000);
+    let router = net.router().expect("this net has one");
+    router.run(|| {
+        support::run("nft add table ip nat");
+        support::run("nft add chain ip nat out {type nat hook postrouting priority 100;}");
+        support::run("nft add rule ip nat out oifname rb masquerade");
+    });
+    let _process = Process::within(&net.a);
+    let options = |containers| {
+        let mut options = Options::new(router.interface("rb"), Mode::Control).expect("cgroup2 is mounted");
+        options.containers = containers;
+        options
+    };
+    let load = |containers| router.run(|| Kernel::load(&options(containers)).expect("the kernel takes the programs"));
+    let default = net.a.default_control();
+    let before = Flow::idle(&net.a, &net.b, B4);
+    let mut without = load(false);
+    assert_eq!(without.adopt().expect("a walk").adopted, 0);
+    assert_eq!(without.follow_containers().expect("nothing to do"), lasthop_kernel::Containers::default());
+    let unasked = Flow::start(&net.a, &net.b, B4);
+    assert_eq!([before.control(), unasked.control()], [default.clone(), default.clone()]);
+    assert_eq!(without.sample().expect("a walk"), []);
+    drop((without, unasked));
+
+    let mut kernel = load(true);
+    let found = kernel.follow_containers().expect("rtnetlink answers");
+    // `b` has no process of its own, and other tests have namespaces elsewhere.
+    assert_eq!((found.governed, found.closed, found.changed), (1, 0, false), "{found:?}");
+    assert_eq!(kernel.adopt().expect("a walk").adopted, 1);
+    let after = Flow::start(&net.a, &net.b, B4);
+    let six = Flow::idle(&net.a, &net.b, B6);
+    let own = Flow::idle(router, &net.b, B4);
+    // To the router itself, and from it to the container: nothing of it leaves by the managed interface.
+    let inside = [Flow::idle(&net.a, router, "10.77.0.2"), Flow::idle(&net.a, router, "10.78.0.2")];
+    let towards = Flow::idle(router, &net.a, A4);
+    for flow in [&before, &after, &six, &own] {
+        assert_eq!(flow.control(), kernel.name());
+    }
+    for flow in inside.iter().chain([&towards]) {
+        assert_eq!(flow.control(), default);
+    }
+    assert_eq!(kernel.adopt().expect("a walk").adopted, 0);
+    let told: std::collections::BTreeSet<u64> =
+        kernel.sample().expect("a walk").iter().map(|sample| sample.cookie).collect();
+    assert_eq!(told, [&before, &after, &six, &own].map(Flow::cookie).into());
+    let observed = kernel.observe().expect("a walk").sockets;
+    assert_eq!(observed.iter().map(|sample| sample.cookie).collect::<std::collections::BTreeSet<_>>(), told);
+
+    // A bound holds there as it does here.
+    let bound = lasthop_laws::bound::Bound { max_segments: 3, ..lasthop_laws::bound::Bound::default() };
+    support::eventually("three segments in flight at most", || {
+        kernel.set_bounds(Some(bound), &[], lasthop_units::Span::from_secs(5)).expect("told");
+        after.info().tcpi_snd_cwnd == 3
+    });
+    // The destination moves away from the managed interface.
+    router.run(|| support::run("ip route add 10.78.0.1/32 dev ra"));
+    assert!(kernel.follow_containers().expect("rtnetlink answers").changed);
+    assert!(kernel.adopt().expect("a walk").restored >= 2, "those of IPv4");
+    assert_eq!([before.control(), six.control()], [default.clone(), kernel.name().to_owned()]);
+    router.run(|| support::run("ip route del 10.78.0.1/32 dev ra"));
+    assert!(kernel.follow_containers().expect("rtnetlink answers").changed);
+    assert_eq!(kernel.adopt().expect("a walk").adopted, 2);
+    assert_eq!(before.control(), kernel.name());
+    drop(kernel);
+    for flow in [&before, &after, &six, &own] {
+        assert_eq!(flow.control(), default);
+    }
+}
+
 #[test]
 fn a_socket_whose_route_moves_to_another_interface_gets_its_own_control_back() {
     needs_root!();

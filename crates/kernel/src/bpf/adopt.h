@@ -154,7 +154,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	if (!sk)
 		return 1;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !in_our_namespace(SK(tp)))
+	if (!tp || !in_a_namespace_of_ours(SK(tp)))
 		return 1;
 
 	storage = bpf_sk_storage_get(&former, sk, NULL, 0);

@@ -258,7 +258,7 @@ static __always_inline void starts_to_send(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	if (in_our_namespace(sk))
+	if (in_a_namespace_of_ours(sk))
 		mark(sk);
 	repair(sk, tp, ca_state_of(tp));
 	restart_after_idle(tp);

@@ -15,13 +15,15 @@ enum {
 	LH_RULES_MAX = 32,
 	LH_LEAVE_MAX = 64,
 	LH_TUNNELS_MAX = 4,
+	LH_FAR_ENDS_MAX = 1024,
+	LH_ROUTES_MAX = 4096,
 	LH_CGROUP_DEPTH_MAX = 32, /* levels of the hierarchy searched for a cgroup that the loader has named */
 	LH_EVENTS_BYTES = 262144,
 };
 
 /* The loader's settings, fixed before loading. */
 struct lh_settings {
-	__u32 netns_inum; /* the only network namespace in which we act */
+	__u32 netns_inum; /* the network namespace in which we act */
 	__u32 interface_index; /* the managed interface in that namespace */
 	__u32 take_chosen; /* 1: sockets whose application has chosen a control are ours, too */
 	__u32 clamp; /* 1: mode Clamp, without a control of ours */
@@ -29,7 +31,7 @@ struct lh_settings {
 	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */
 	__u64 owner_start; /* its start time, /proc/PID/stat field 22, because a pid may be used again */
 	__u32 owner_pidns;
-	__u32 unused; /* 0 */
+	__u32 containers; /* 1: in other namespaces, too, on sockets whose packets leave by the managed interface in the end */
 	__u32 tunnels[LH_TUNNELS_MAX]; /* interfaces whose packets leave by the managed one, wrapped; 0: none */
 	char name[LH_NAME_LENGTH]; /* of our control */
 	/* Rules, a bit for each, the first in the lowest; 0: there are none. A socket's rule is the first that fits. */
@@ -37,6 +39,18 @@ struct lh_settings {
 	__u32 rules_of_any_cgroup; /* of these rules, those that name no cgroup */
 	__u32 rules_of_any_user; /* likewise */
 	__u32 rules_leave; /* those whose sockets are left alone */
+};
+
+/* An interface of another network namespace whose packets come out in ours: the far end of a veth pair. */
+struct lh_far_end {
+	__u32 netns_inum;
+	__u32 interface_index; /* in that namespace */
+};
+
+/* Where packets that this host forwards go, for the longest prefix that fits; IPv4 as ::ffff:a.b.c.d, 96 bits more. */
+struct lh_destination {
+	__u32 prefix_bits; /* 0 to 128 */
+	__u8 address[16];
 };
 
 /* The role of a cgroup, with all below it. In lh_control: the roles that occur. */

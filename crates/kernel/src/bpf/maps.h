@@ -39,6 +39,24 @@ struct {
 	__type(value, __u32);
 } users SEC(".maps");
 
+/* The far ends through which other namespaces send; the value has no meaning. Only with lh_settings.containers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LH_FAR_ENDS_MAX);
+	__type(key, struct lh_far_end);
+	__type(value, __u8);
+} far_ends SEC(".maps");
+
+/* The interface by which this host forwards; 0: it is the destination itself. Only with lh_settings.containers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LH_ROUTES_MAX);
+	__type(key, struct lh_destination);
+	__type(value, __u32);
+} routes SEC(".maps");
+
 /* Congestion controls not to replace, by zero-padded name. */
 struct lh_name {
 	char text[LH_NAME_LENGTH];

@@ -40,7 +40,7 @@ static __always_inline bool tell(struct seq_file *seq, struct tcp_sock *tp, bool
 	__s32 unsent = tp->write_seq - tp->snd_nxt;
 
 	record.interface_index = interface_of_known(sk);
-	if (!is_ours(record.interface_index) || to_loopback(sk))
+	if (!leaves_by_ours(sk, record.interface_index) || to_loopback(sk))
 		return false;
 	if (idle_us < 0)
 		idle_us = 0;
@@ -197,7 +197,8 @@ int unmark_told(struct bpf_iter__bpf_sk_storage_map *ctx)
 /* A segment has come, or is sent again. The first to be sent after a rest: bounded_cubic.h, for the sockets it drives. */
 static __always_inline int wake(struct sock *sk)
 {
-	if (sk->__sk_common.skc_net.net->ns.inum == settings.netns_inum && is_ours(interface_of_known(sk)))
+	if ((settings.containers || sk->__sk_common.skc_net.net->ns.inum == settings.netns_inum) &&
+	    leaves_by_ours(sk, interface_of_known(sk)))
 		mark(sk);
 	return 0;
 }
@@ -225,7 +226,7 @@ int BPF_PROG(on_retransmission, struct sock *sk)
 SEC("?tp_btf/inet_sock_set_state")
 int BPF_PROG(on_connection, struct sock *sk, const int from, const int to)
 {
-	if (!bpf_skc_to_tcp_sock(sk) || !in_our_namespace(sk))
+	if (!bpf_skc_to_tcp_sock(sk) || !in_a_namespace_of_ours(sk))
 		return 0;
 	if (to == TCP_CLOSE)
 		tell_gone(sk);
@@ -249,7 +250,7 @@ int BPF_PROG(on_state_change, struct sock *sk, const __u8 to)
 	if (!tp)
 		return 0;
 	from = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
-	if (from == to || !in_our_namespace(sk) || !on_our_interface(sk))
+	if (from == to || !in_a_namespace_of_ours(sk) || !on_our_interface(sk))
 		return 0;
 	change = bpf_ringbuf_reserve(&state_changes, sizeof(*change), 0);
 	if (!change) {

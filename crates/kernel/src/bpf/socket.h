@@ -72,9 +72,43 @@ static __always_inline bool is_ours(__u32 interface)
 			      interface == settings.tunnels[2] || interface == settings.tunnels[3]));
 }
 
+/* Whether a socket is in a namespace where we may act. In others than ours, leaves_by_ours() says whether we do. */
+static __always_inline bool in_a_namespace_of_ours(struct sock *sk)
+{
+	return settings.containers || in_our_namespace(sk);
+}
+
+/*
+ * Whether what a socket sends by `interface` of its own namespace leaves by the managed one. From another namespace it
+ * does if it comes out in ours, and our routes lead from there to the managed interface. What the packet filter makes of
+ * its destination is not seen.
+ */
+static __always_inline bool leaves_by_ours(struct sock *sk, __u32 interface)
+{
+	struct lh_far_end end = { .interface_index = interface };
+	struct lh_destination to = { .prefix_bits = 128 };
+	const __u32 *by;
+
+	if (!settings.containers)
+		return is_ours(interface); /* walks and in_a_namespace_of_ours() tell no socket of another namespace */
+	end.netns_inum = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	if (end.netns_inum == settings.netns_inum)
+		return is_ours(interface);
+	if (!bpf_map_lookup_elem(&far_ends, &end))
+		return false;
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET) {
+		to.address[10] = to.address[11] = 0xff;
+		bpf_core_read(&to.address[12], 4, &sk->__sk_common.skc_daddr);
+	} else {
+		bpf_core_read(to.address, sizeof(to.address), &sk->__sk_common.skc_v6_daddr);
+	}
+	by = bpf_map_lookup_elem(&routes, &to);
+	return by && is_ours(*by);
+}
+
 static __always_inline bool on_our_interface(struct sock *sk)
 {
-	return is_ours(interface_of(sk)) && !to_loopback(sk);
+	return leaves_by_ours(sk, interface_of(sk)) && !to_loopback(sk);
 }
 
 /* Marks a socket of our interface for look_at_marked(): no walk has told it since. */
