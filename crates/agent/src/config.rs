@@ -26,6 +26,9 @@ keys! {
         /// Interfaces whose packets leave by that one, wrapped: those of a VPN. Their connections are governed too, from when each
         /// is there; at most 4.
         tunnels: Vec<String> = tunnels(), Preset::none();
+        /// Govern also the connections of containers and pods: those of other network namespaces on this host, where their packets
+        /// come out here through a veth pair and leave by that interface. Takes CAP_SYS_ADMIN and CAP_SYS_PTRACE.
+        containers: bool = flag(), false;
         /// What the agent may do: watch and record; also decide and say so; also apply what is decided.
         mode: Mode = choice(Mode::WORDS), "advise";
         /// Time between two decisions, in milliseconds.

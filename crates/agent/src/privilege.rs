@@ -3,6 +3,7 @@
 //! | kept | for what |
 //! | --- | --- |
 //! | CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN | the programs: at each tick, and loaded anew for a replaced interface |
+//! | CAP_SYS_ADMIN, CAP_SYS_PTRACE | with `containers`: to enter the network namespaces of other processes, and to see them |
 //! | CAP_NET_RAW | beacons heard by a raw socket when another process takes the UDP port |
 //! | CAP_SETUID, CAP_SETGID, CAP_KILL | the policy `external` as root: its program runs as another user |
 //! | CAP_CHOWN, CAP_DAC_OVERRIDE | root in `/run/lasthop` of the packaged service: locks and sockets, made anew and removed |
@@ -22,6 +23,9 @@ use std::os::unix::fs::MetadataExt as _;
 /// Has the thread of the agent's loop keep what it needs.
 pub(crate) fn drop_the_rest(config: &Config) -> Result<()> {
     let mut needs = privilege::BPF | CapabilitySet::NET_RAW;
+    if config.containers {
+        needs |= privilege::CONTAINERS;
+    }
     let is_root = geteuid().is_root();
     if is_root && config.policy.policy == PolicyName::External {
         needs |= CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;

@@ -5,8 +5,8 @@ use lasthop_keys::{Document, Keys as _};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys and tables of resources that are opened or claimed at the start.
-const AT_RESTART: [&str; 7] =
-    ["interface", "record", "record_limit_mib", "lock", "socket_group", "last_link", "metrics"];
+const AT_RESTART: [&str; 8] =
+    ["interface", "containers", "record", "record_limit_mib", "lock", "socket_group", "last_link", "metrics"];
 
 /// The dotted names of keys with another value than before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

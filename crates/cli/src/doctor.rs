@@ -143,6 +143,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         let asked = network::Asked {
             interface: arguments.interface.as_deref().or(configured),
             tunnels: config.as_ref().map_or(&[], |config| &config.tunnels),
+            containers: config.as_ref().is_some_and(|config| config.containers),
             has_key: config.as_ref().map(|config| config.beacon.group_key_file.is_some()),
             peer: arguments.peer,
             load: arguments.load,

@@ -39,7 +39,7 @@ pub struct Containers {
     pub closed: usize,
     /// Network namespaces whose packets do not come out in ours.
     pub elsewhere: usize,
-    /// Processes whose network namespace cannot be seen (CAP_SYS_PTRACE).
+    /// Processes whose network namespace cannot be seen (CAP_SYS_PTRACE); 1 where processes of others are not listed.
     pub hidden: usize,
 }
 
@@ -130,6 +130,8 @@ fn namespaces_of_processes() -> io::Result<(BTreeMap<u32, PathBuf>, usize)> {
             Err(_) => {} // it has ended
         }
     }
+    // Under hidepid= (proc(5)), as of ProtectProc= in a unit, those of others are not even listed.
+    hidden += usize::from(!fs::exists("/proc/1")?);
     Ok((paths, hidden))
 }
 

@@ -324,7 +324,6 @@ impl Kernel {
             told.map_err(Error::exchange("telling the programs which users matter"))?;
         }
         loaded.follow_cgroups()?;
-        loaded.follow_containers()?;
         loaded.attach(options, variant)?;
         Ok(loaded)
     }

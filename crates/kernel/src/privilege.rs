@@ -12,6 +12,10 @@ use std::io;
 /// What loading and attaching the programs of this crate takes.
 pub const BPF: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON).union(CapabilitySet::NET_ADMIN);
 
+/// What [`Kernel::follow_containers`](crate::Kernel::follow_containers) takes besides: to see the namespaces of other users'
+/// processes, and to enter them.
+pub const CONTAINERS: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::SYS_PTRACE);
+
 /// Has the calling thread keep of its capabilities only these, and neither it nor what it executes get any more. What
 /// it executes gets none, unless it is root's user, whose programs get these. Async-signal-safe.
 ///

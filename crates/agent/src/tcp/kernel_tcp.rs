@@ -1,13 +1,15 @@
 //! The TCP of this machine's kernel: the programs of [`kernel`], in the best mode possible here.
 
+use crate::clock;
 use crate::config::Config;
 use crate::error::{Doing, Error, Result};
 use crate::link::interface::Interface;
 use crate::only_one::{OnlyOne, Task};
 use crate::tcp::host_tcp::{Claim, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange};
 use crate::tcp::rules;
+use crate::tell::log_limit::LogLimit;
 use lasthop_kernel::link_report::Reporter;
-use lasthop_kernel::{Kernel, Options, TooManyCgroups, link_report};
+use lasthop_kernel::{Containers, Kernel, Options, TooManyCgroups, link_report};
 use lasthop_laws::bound::Bound;
 use lasthop_status::Mode;
 use lasthop_units::Span;
@@ -39,6 +41,9 @@ struct KernelTcp {
     warned: BTreeSet<PathBuf>,
     /// Rules without room for their cgroups at the last check.
     too_many: Vec<TooManyCgroups>,
+    /// What was found of containers at the last check; `None`: the configuration does not ask for them.
+    containers: Option<Containers>,
+    containers_log: LogLimit,
     /// Held while this agent controls the interface.
     _only_one: Option<OnlyOne>,
 }
@@ -94,8 +99,15 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         missing: Vec::new(),
         warned: BTreeSet::new(),
         too_many: Vec::new(),
+        containers: (config.containers && mode != lasthop_kernel::Mode::Clamp).then(Containers::default),
+        containers_log: LogLimit::new(4, Span::from_secs(60)),
         _only_one: only_one,
     };
+    if config.containers && tcp.containers.is_none() {
+        warn!(
+            "`containers` has no effect: without a congestion control of ours, connections of containers are not governed"
+        );
+    }
     tcp.refresh()?;
     Ok(Loaded {
         tcp: Box::new(tcp),
@@ -196,6 +208,7 @@ fn options(
 ) -> Result<Options, lasthop_kernel::Error> {
     Ok(Options {
         tunnels: interface.tunnels.clone(),
+        containers: config.containers,
         rules: rules.to_vec(),
         only_cgroup: config.cgroup.clone(),
         excluded_cgroups: config.excluded_cgroups.clone(),
@@ -204,6 +217,39 @@ fn options(
         asleep: ASLEEP,
         ..Options::new(interface.index, mode)?
     })
+}
+
+impl KernelTcp {
+    /// Looks for containers, and says what has changed. Failing that, our own connections are governed even so.
+    fn follow_containers(&mut self) -> bool {
+        let Some(before) = self.containers else { return false };
+        let now = clock::monotonic();
+        let found = match self.kernel.follow_containers() {
+            Ok(found) => found,
+            Err(error) => {
+                if let Some(more) = self.containers_log.may_say(now) {
+                    warn!("connections of new containers are not governed: {}{more}", Error::from(error).in_a_line());
+                }
+                return false;
+            }
+        };
+        let escapes = |found: &Containers| (found.closed, found.hidden > 0);
+        let differs = found.governed != before.governed || escapes(&found) != escapes(&before);
+        self.containers = Some(found);
+        if differs && let Some(more) = self.containers_log.may_say(now) {
+            let governed = found.governed;
+            if escapes(&found) == (0, false) {
+                info!("containers: connections of {governed} network namespaces are governed{more}");
+            } else {
+                warn!(
+                    "containers: connections of {governed} network namespaces are governed; {} cannot be entered (CAP_SYS_ADMIN), \
+                     and {} processes do not show theirs (CAP_SYS_PTRACE), so their connections escape{more}",
+                    found.closed, found.hidden
+                );
+            }
+        }
+        found.changed
+    }
 }
 
 impl HostTcp for KernelTcp {
@@ -249,7 +295,7 @@ impl HostTcp for KernelTcp {
             info!("rule {} holds again: there is room for its cgroups", rules::number(*rule));
         }
         self.too_many = too_many;
-        Ok(changed)
+        Ok(self.follow_containers() || changed)
     }
 
     fn too_many_cgroups(&self) -> &[TooManyCgroups] {

@@ -26,6 +26,8 @@ pub(super) struct Asked<'a> {
     pub(super) interface: Option<&'a str>,
     /// The tunnels whose connections the configuration has the agent govern.
     pub(super) tunnels: &'a [String],
+    /// Whether it has the agent govern connections of containers.
+    pub(super) containers: bool,
     /// Whether the configuration that was read names a group key; `None`: none was read.
     pub(super) has_key: Option<bool>,
     pub(super) peer: Option<Ipv4Addr>,
@@ -149,13 +151,7 @@ fn findings(facts: &Facts, asked: &Asked<'_>, kernel: KernelMode) -> Vec<Finding
         None => (None, "no configuration was read"),
     };
     find("key", fine, text.to_owned());
-    let fine = facts.containers == 0;
-    let text = match facts.containers {
-        0 => "no container or virtual machine has a network of its own here".to_owned(),
-        count => format!(
-            "{count} with a network of their own; where this host forwards for them, nothing governs their connections"
-        ),
-    };
+    let (fine, text) = containers(facts, asked);
     find("containers", Some(fine), text);
     if let Some(seen) = &facts.seen {
         let (fine, text) = seen.share_in_words();
@@ -203,6 +199,27 @@ fn peers(facts: &Facts, named: Option<Ipv4Addr>) -> (Option<bool>, String) {
     match agent.peers {
         0 => (Some(false), format!("no other agent is heard{isolated}{rejected}")),
         count => (Some(true), format!("{count} heard{rejected}")),
+    }
+}
+
+/// What has a network of its own on this host, and whether it is governed.
+fn containers(facts: &Facts, asked: &Asked<'_>) -> (bool, String) {
+    let containers = match (facts.containers, asked.containers) {
+        (0, _) => None,
+        (count, true) => {
+            Some(format!("{count} with a network of their own, whose connections the agent governs (containers)"))
+        }
+        (count, false) => Some(format!(
+            "{count} with a network of their own, whose connections are not governed: containers = true in the agent's configuration \
+             does that"
+        )),
+    };
+    let machines = (facts.machines > 0)
+        .then(|| format!("{} virtual machines, whose connections only an agent in each can govern", facts.machines));
+    let fine = (facts.containers == 0 || asked.containers) && facts.machines == 0;
+    match Vec::from_iter(containers.into_iter().chain(machines)) {
+        none if none.is_empty() => (fine, "no container or virtual machine has a network of its own here".to_owned()),
+        some => (fine, some.join("; ")),
     }
 }
 
@@ -328,6 +345,7 @@ mod tests {
             reaches_peer: None,
             firewall: Firewall::Open,
             containers: 0,
+            machines: 0,
             seen: Some(Seen { seconds: 10.0, bytes: 10_000_000, tcp_bytes, queue_ms, controls: false }),
         }
     }
@@ -379,8 +397,16 @@ mod tests {
             ..facts(3, Some(230.0), 9_000_000)
         };
         let route = |tunnels: &[String]| {
-            let asked =
-                Asked { interface: None, tunnels, has_key: None, peer: None, load: None, seconds: 0, json: false };
+            let asked = Asked {
+                interface: None,
+                tunnels,
+                containers: false,
+                has_key: None,
+                peer: None,
+                load: None,
+                seconds: 0,
+                json: false,
+            };
             let all = findings(&through, &asked, KernelMode::Control);
             let route = all.into_iter().find(|finding| finding.about == "route").expect("it is always looked at");
             (route.fine, route.text)
@@ -389,6 +415,36 @@ mod tests {
         assert_eq!(fine, Some(false));
         assert!(text.ends_with("leaves by tun0, not by wlan0: a tunnel (TUN), to be named in the agent's `tunnels`"));
         assert_eq!(route(&["tun0".to_owned()]).0, Some(true));
+    }
+
+    #[test]
+    fn containers_are_named_with_the_key_that_governs_them() {
+        let said = |counts: [usize; 2], key| {
+            let facts = Facts { containers: counts[0], machines: counts[1], ..facts(0, None, 0) };
+            let asked = Asked {
+                interface: None,
+                tunnels: &[],
+                containers: key,
+                has_key: None,
+                peer: None,
+                load: None,
+                seconds: 0,
+                json: false,
+            };
+            let all = findings(&facts, &asked, KernelMode::Control);
+            let found = all.into_iter().find(|finding| finding.about == "containers").expect("always looked at");
+            (found.fine, found.text)
+        };
+        assert_eq!(said([0, 0], false).0, Some(true));
+        let (fine, text) = said([2, 0], false);
+        assert!(fine == Some(false) && text.contains("not governed: containers = true in the agent's"), "{text}");
+        let (fine, text) = said([2, 0], true);
+        assert!(fine == Some(true) && text.ends_with("whose connections the agent governs (containers)"), "{text}");
+        let (fine, text) = said([2, 1], true);
+        assert!(
+            fine == Some(false) && text.contains("; 1 virtual machines, whose connections only an agent in"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(super) struct Facts {
     pub(super) firewall: Firewall,
     /// Ends of cables to other network namespaces.
     pub(super) containers: usize,
+    /// TAP devices.
+    pub(super) machines: usize,
     /// What an agent showed for some seconds.
     pub(super) seen: Option<Seen>,
 }
@@ -112,7 +114,8 @@ pub(super) fn look(asked: &Asked<'_>) -> Result<Facts> {
         neighbours: neighbours(&proc_net("arp"), &interface.name, interface.gateways.as_slice()),
         reaches_peer,
         firewall: firewall(),
-        containers: links("veth") + links("tap"),
+        containers: links("veth"),
+        machines: links("tap"),
         seen,
         interface: interface.name,
     })
