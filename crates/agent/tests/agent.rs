@@ -2,6 +2,7 @@
 
 mod cgroups;
 mod common;
+mod containers;
 mod external;
 mod faults;
 mod groups;

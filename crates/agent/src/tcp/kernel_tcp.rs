@@ -243,7 +243,7 @@ impl KernelTcp {
             } else {
                 warn!(
                     "containers: connections of {governed} network namespaces are governed; {} cannot be entered (CAP_SYS_ADMIN), \
-                     and {} processes do not show theirs (CAP_SYS_PTRACE), so their connections escape{more}",
+                     and those of {} processes are not seen (CAP_SYS_PTRACE): what these send may escape{more}",
                     found.closed, found.hidden
                 );
             }
