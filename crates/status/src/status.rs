@@ -84,12 +84,45 @@ pub struct Status {
     /// Connections that are not under control, by why, in mode control.
     #[serde(default)]
     pub ungoverned: Vec<Ungoverned>,
+    /// Other network namespaces of the host; `None`: the configuration leaves them alone, or nothing is loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containers: Option<ContainerCounts>,
     /// The program of the policy `external`; `None`: another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramStatus>,
     /// The trial that it takes part in; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Standing>,
+}
+
+/// Network namespaces beside the agent's own, with the key `containers`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerCounts {
+    /// Those whose connections are governed.
+    pub governed: u32,
+    /// Those that cannot be entered, for lack of CAP_SYS_ADMIN: their connections escape.
+    pub closed: u32,
+    /// Processes whose namespace is not seen, for lack of CAP_SYS_PTRACE: their connections may escape. 1 where processes of others
+    /// are not listed at all.
+    pub hidden: u32,
+    /// Namespaces whose packets do not come out here through a veth pair. They are not governed; if their packets leave by the
+    /// managed interface, as with macvlan, they escape.
+    pub elsewhere: u32,
+}
+
+/// Three counts: `2 network namespaces governed; ...`.
+impl fmt::Display for ContainerCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { governed, closed, hidden, elsewhere } = self;
+        write!(f, "{governed} other network namespaces governed, {elsewhere} without a veth pair to this one")?;
+        if *closed > 0 {
+            write!(f, "; escaped: {closed} that cannot be entered (CAP_SYS_ADMIN)")?;
+        }
+        if *hidden > 0 {
+            write!(f, "; not seen: those of {hidden} processes (CAP_SYS_PTRACE)")?;
+        }
+        Ok(())
+    }
 }
 
 /// What a rule does now.
@@ -150,6 +183,7 @@ impl Status {
             harm: None,
             rules: Vec::new(),
             ungoverned: Vec::new(),
+            containers: None,
             program: None,
             trial: None,
         }
@@ -250,6 +284,9 @@ impl fmt::Display for Status {
         }
         for left in &self.ungoverned {
             write!(f, "\n  {:<8} {left}", if left.escapes { "escaped" } else { "left" })?;
+        }
+        if let Some(containers) = &self.containers {
+            write!(f, "\n  netns    {containers}")?;
         }
         for RuleStatus { number, rule, connections } in &self.rules {
             write!(f, "\n  rule {number:<3} {rule}; {}", plural(*connections, "connection"))?;
@@ -374,6 +411,20 @@ mod tests {
         let expected = "\n  left     2 connections, 1 of them sending: `leave` names reno\n  escaped  1 connection, 1 of them sending: \
                         its application, or a BPF program, has chosen bbr, dctcp";
         assert!(status.ends_with(expected), "{status}");
+    }
+
+    #[test]
+    fn containers_have_a_line_which_says_what_escapes() {
+        let last = |containers| {
+            let status = Status { containers: Some(containers), ..status() }.to_string();
+            status.lines().last().expect("a line").to_owned()
+        };
+        let fine = ContainerCounts { governed: 2, elsewhere: 1, ..ContainerCounts::default() };
+        let expected = "  netns    2 other network namespaces governed, 1 without a veth pair to this one";
+        assert_eq!(last(fine), expected);
+        let lacking =
+            "; escaped: 3 that cannot be entered (CAP_SYS_ADMIN); not seen: those of 4 processes (CAP_SYS_PTRACE)";
+        assert_eq!(last(ContainerCounts { closed: 3, hidden: 4, ..fine }), format!("{expected}{lacking}"));
     }
 
     #[test]

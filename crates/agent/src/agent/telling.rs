@@ -14,7 +14,7 @@ use lasthop_policy::FlowId;
 use lasthop_policy::governor::{FlowTurn, Turn};
 use lasthop_status::Mode;
 use lasthop_status::record::{Enabled, Event, FlowRecord, Tick, Totals};
-use lasthop_status::{Gain, Neighbour, PEERS_MOST, ProgramStatus, Status, Watched, WatchedFlow};
+use lasthop_status::{ContainerCounts, Gain, Neighbour, PEERS_MOST, ProgramStatus, Status, Watched, WatchedFlow};
 use lasthop_trial::Told;
 use lasthop_units::{Rate, Span, Time};
 use std::collections::{BTreeMap, HashSet};
@@ -159,6 +159,12 @@ impl Agent<'_> {
             harm: harm.map(|harm| harm.to_string()),
             rules: rules::status(&self.config, samples, too_many_cgroups),
             ungoverned: ungoverned::of(flows()),
+            containers: self.tcp.as_ref().and_then(|tcp| tcp.containers()).map(|found| ContainerCounts {
+                governed: count(found.governed),
+                closed: count(found.closed),
+                hidden: count(found.hidden),
+                elsewhere: count(found.elsewhere),
+            }),
             ..self.status.clone()
         };
     }

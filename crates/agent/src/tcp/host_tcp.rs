@@ -14,7 +14,7 @@ use lasthop_units::Span;
 use std::sync::Arc;
 
 pub use lasthop_kernel::link_report::Claim;
-pub use lasthop_kernel::{Left, SocketSample, StateChange, TooManyCgroups};
+pub use lasthop_kernel::{Containers, Left, SocketSample, StateChange, TooManyCgroups};
 pub use lasthop_laws::ReportCounters;
 
 /// Observes and controls a host's TCP. Dropping it undoes every remaining change.
@@ -40,6 +40,11 @@ pub trait HostTcp {
     /// The rules that hold for no connection since then, because too many cgroups match them.
     fn too_many_cgroups(&self) -> &[TooManyCgroups] {
         &[]
+    }
+
+    /// The other network namespaces of this host as of then; `None`: they are left alone.
+    fn containers(&self) -> Option<Containers> {
+        None
     }
 
     /// The TCP sockets on the managed interface that are awake, each once.

@@ -302,6 +302,10 @@ impl HostTcp for KernelTcp {
         &self.too_many
     }
 
+    fn containers(&self) -> Option<Containers> {
+        self.containers
+    }
+
     fn sample(&mut self) -> Result<Arc<Vec<SocketSample>>> {
         let lasthop_kernel::Observed { sockets, asleep } = self.kernel.observe()?;
         self.asleep = asleep;
