@@ -16,8 +16,7 @@ const HOSTS: &[(&str, HostsKind)] = &[("simulated", HostsKind::Simulated), ("ker
 const SET: &str =
     "keys of a scenario with their values, as after --set, such as path.rtt_ms = 4 or \"hosts.*.era\" = \"modern\"";
 /// Accepted by `y`.
-pub(crate) const MEASURES: &str =
-    "a number of a result, such as aggregate_goodput_mbps, rtt_ms.p95 or mean(flows.goodput_mbps), or a list of such numbers";
+pub(crate) const MEASURES: &str = "a number of a result, such as aggregate_goodput_mbps, rtt_ms.p95 or mean(flows.goodput_mbps), or a list of such numbers";
 /// Accepted by `measures`.
 pub(crate) const LIST_OF_MEASURES: &str = "a list of numbers of a result, as for figures.y";
 /// Accepted by `where`.
