@@ -30,6 +30,6 @@ pub(crate) fn on_sample<'a>(run: Option<&'a LiveRun<'_>>, scenario: &Scenario) -
                 run.on_sample(at, Sampled::Connection(flow, received, seen));
             }
         }
-        Sampled::Queue(_) => run.on_sample(at, sampled),
+        Sampled::Queue(_) | Sampled::Air { .. } => run.on_sample(at, sampled),
     }))
 }

@@ -134,6 +134,14 @@ pub enum Sampled<'a> {
     Connection(usize, Bytes, Option<&'a Seen>),
     /// Of the access point's queue: packets. Simulated hosts only.
     Queue(usize),
+    /// Of the radio channel, since the start or the end of the warm-up: the time with a frame on it, and all. Of cells, of all channels
+    /// together. Simulated hosts only.
+    Air {
+        /// With a frame.
+        busy: Span,
+        /// In all.
+        of: Span,
+    },
 }
 
 /// Called with each sample of a run while it goes on.

@@ -123,13 +123,13 @@ pub(crate) fn comparison(
 }
 
 /// A run that goes on, for `live.html`. `begun`: what is known of its result; `has_end`: whether it takes as long as that says.
-pub(crate) fn going(label: &str, mut begun: RunResult, has_end: bool, series: &Series) -> Value {
+pub(crate) fn going(label: &str, mut begun: RunResult, has_end: bool, series: &Series, air: &[(f64, f64)]) -> Value {
     let at_s = series.flows.t_s.last().copied().unwrap_or(0.0);
     if !has_end {
         begun.duration_s = at_s.max(1.0);
     }
     let of = if has_end { format!(" of {}", figures::number(begun.duration_s)) } else { String::new() };
-    let figures: Vec<Figure> = figures::before_the_end(&begun, series);
+    let figures: Vec<Figure> = figures::before_the_end(&begun, series, air);
     json!({ "label": label, "at": format!("{at_s:.0}{of} s"), "figures": figures })
 }
 

@@ -45,7 +45,7 @@ mod style;
 
 #[cfg(unix)]
 pub use error::ReportError;
-pub use figures::span as figure_span;
+pub use figures::{set_width as set_figure_width, span as figure_span};
 #[cfg(unix)]
 pub use folder::{
     COMPARISON_FILE, POINTS_FILE, REPORT_FILE, RESULT_FILE, SCENARIO_FILE, STUDY_FILE, comparison_files, page,

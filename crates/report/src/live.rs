@@ -211,6 +211,7 @@ impl State {
             Sampled::Connection(flow, received, Some(seen)) => (flow, received, seen),
             Sampled::Connection(.., None) => return,
             Sampled::Queue(packets) => return self.sample.queue = Some(packets),
+            Sampled::Air { .. } => return,
         };
         let (since, before) = std::mem::replace(&mut self.before[flow], (at, received));
         let goodput =
@@ -269,7 +270,7 @@ pub fn live(folder: &Path) -> Option<String> {
     // The one that began last and has samples.
     let run = going.iter().rev().find_map(|(run, _)| read_run(&folder.join(format!("run-{run}.jsonl"))));
     let listed = ended.len().saturating_sub(MOST_LISTED);
-    let run = run.map(|(Begun { label, result, has_end }, series)| html::going(&label, result, has_end, &series));
+    let run = run.map(|(Begun { label, result, has_end }, series)| html::going(&label, result, has_end, &series, &[]));
     Some(html::render(
         "live.html",
         &json!({ "planned": planned, "done": done, "run": run, "ended": &ended[listed..], "not_listed": listed }),

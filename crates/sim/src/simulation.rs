@@ -460,6 +460,13 @@ impl<'a> Simulation<'a> {
                 on_sample(now, Sampled::Queue(packets));
             }
         }
+        if let Some(on_sample) = self.options.on_sample {
+            let air = self.network.statistics(now).air;
+            let of = air.busy() + air.contention + air.idle;
+            if !of.is_zero() {
+                on_sample(now, Sampled::Air { busy: air.busy(), of });
+            }
+        }
     }
 
     fn on_segment(&mut self, now: Time, connection: usize, sender: Tag, segment: &Segment) {

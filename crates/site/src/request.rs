@@ -1,7 +1,7 @@
 //! What a page asks, and what it is told.
 
 use lasthop_measure::{Sampled, begun};
-use lasthop_report::{CaseRun, part_before_the_end, part_of_comparison, part_of_run};
+use lasthop_report::{CaseRun, part_before_the_end, part_of_comparison, part_of_run, set_figure_width};
 use lasthop_scenario::{
     ACCESS_POINT, Case, FlowSample, HostsKind, Override, QueueSample, ResultFile as _, RunResult, Scenario, Series,
     ineffective_keys, short_warmups,
@@ -32,6 +32,9 @@ pub struct Request {
     pub cases: Vec<String>,
     /// Whether it is run, or only checked.
     pub run: bool,
+    /// The room for figures in CSS pixels; left out: as for a large screen.
+    #[serde(default = "no_width")]
+    pub width: f64,
 }
 
 /// What the page is told, in this order: `Checked` or `Mistake`; of each case `Going` any number of times, and `Ended`; `Done`.
@@ -96,6 +99,7 @@ impl Request {
     }
 
     fn try_answer(&self, worker: &(impl Worker + Sync)) -> Result<(), Mistake> {
+        set_figure_width(self.width);
         let base = read(&self.toml, &[])?;
         let cases: Vec<Case> = self.cases.iter().map(|case| Case::parse(case)).collect::<Result<_, _>>()?;
         let planned = match cases.is_empty() {
@@ -181,10 +185,11 @@ fn run(
             }
             Sampled::Connection(.., None) => {}
             Sampled::Queue(packets) => seen.push_queue(at, packets),
+            Sampled::Air { busy, of } => seen.push_air(at, busy, of),
         }
         let now = worker.now_ms();
         if now - seen.shown_at > PICTURE_MS && !seen.series.flows.is_empty() {
-            worker.say(&Answer::Going { case, html: part_before_the_end(label, result, &seen.series) });
+            worker.say(&Answer::Going { case, html: part_before_the_end(label, result, &seen.series, &seen.air) });
             seen.shown_at = worker.now_ms();
         }
     };
@@ -205,6 +210,11 @@ struct Samples {
     flows: Vec<(Time, Time, Bytes)>,
     /// When the next of the queue is taken.
     next_of_queue: Time,
+    /// Seconds, and the share of the time since the one before with a frame on the air.
+    air: Vec<(f64, f64)>,
+    /// The next of these, and the counts at the last one.
+    next_of_air: Time,
+    air_before: (Span, Span),
 }
 
 impl Samples {
@@ -217,6 +227,9 @@ impl Samples {
             step,
             flows: vec![(Time::ZERO, Time::ZERO, Bytes::ZERO); flows],
             next_of_queue: Time::ZERO,
+            air: Vec::new(),
+            next_of_air: Time::ZERO,
+            air_before: (Span::ZERO, Span::ZERO),
         }
     }
 
@@ -238,6 +251,26 @@ impl Samples {
             self.series.queues.push(QueueSample { t_s: at.as_secs_f64(), place, packets: packets as u32 });
         }
     }
+
+    /// The means of half seconds at least: one frame takes longer than some steps.
+    fn push_air(&mut self, at: Time, busy: Span, of: Span) {
+        let (busy_before, of_before) = self.air_before;
+        let is_new = of < of_before;
+        if !is_new && at < self.next_of_air {
+            return;
+        }
+        self.next_of_air = at + self.step.max(Span::from_secs_f64(0.5));
+        self.air_before = (busy, of);
+        // At the end of the warm-up the counts begin anew.
+        if !is_new && of > of_before {
+            let share = busy.saturating_sub(busy_before).as_secs_f64() / (of - of_before).as_secs_f64();
+            self.air.push((at.as_secs_f64(), share.clamp(0.0, 1.0)));
+        }
+    }
+}
+
+fn no_width() -> f64 {
+    f64::INFINITY
 }
 
 fn with_causes(error: &(dyn Error + 'static)) -> String {

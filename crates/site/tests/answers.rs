@@ -32,7 +32,7 @@ impl Worker for Keeps {
 fn told(toml: &str, cases: &[&str], run: bool) -> Vec<Value> {
     let worker = Keeps::default();
     let cases = cases.iter().map(|&case| case.to_owned()).collect();
-    Request { toml: toml.to_owned(), cases, run }.answer(&worker);
+    Request { toml: toml.to_owned(), cases, run, width: 1280.0 }.answer(&worker);
     worker.told.into_inner().unwrap()
 }
 
@@ -49,7 +49,7 @@ fn two_cases_are_checked_then_run_one_after_the_other_and_shown_together() {
     let pictures: Vec<&str> = told.iter().filter_map(|answer| answer["html"].as_str()).collect();
     assert!(pictures.iter().all(|picture| picture.contains("<svg") && !picture.contains("<html")));
     let going = told.iter().rfind(|answer| answer["event"] == "going").expect("a picture before the end");
-    for shown in ["goodput-over-time", "rtt", "queue"] {
+    for shown in ["goodput-over-time", "rtt", "queue", "air"] {
         let named = format!("data-name=\"{shown}\"");
         assert!(
             going["html"].as_str().is_some_and(|html| html.contains(&named)),
@@ -105,11 +105,16 @@ fn what_each_lesson_runs_is_a_scenario() {
     let mut lessons = 0;
     for lesson in std::fs::read_dir(folder).expect("a folder").flatten() {
         let text = std::fs::read_to_string(lesson.path()).expect("a lesson");
-        let between = |from: &str, to: &str| Some(text.split_once(from)?.1.split_once(to)?.0.to_owned());
-        let toml = between("<script type=\"text/plain\">", "</script>").expect("an example");
-        let cases = between("data-cases=\"", "\"").unwrap_or_default();
-        let cases: Vec<&str> = cases.split('|').map(str::trim).filter(|case| !case.is_empty()).collect();
-        assert_eq!(events(&told(&toml, &cases, false)), ["checked"], "{}", lesson.path().display());
+        let mut examples = 0;
+        for example in text.split("<div class=\"example\"").skip(1) {
+            let between = |from: &str, to: &str| Some(example.split_once(from)?.1.split_once(to)?.0.to_owned());
+            let toml = between("<script type=\"text/plain\">", "</script>").expect("an example");
+            let cases = between("data-cases=\"", "\"").unwrap_or_default();
+            let cases: Vec<&str> = cases.split('|').map(str::trim).filter(|case| !case.is_empty()).collect();
+            assert_eq!(events(&told(&toml, &cases, false)), ["checked"], "{}", lesson.path().display());
+            examples += 1;
+        }
+        assert!(examples > 0, "{}", lesson.path().display());
         lessons += 1;
     }
     assert_eq!(lessons, 6);

@@ -172,6 +172,8 @@ function showNumbers() {
   }
 }
 
+onWidth(run);
+
 let soon;
 function later(what) {
   clearTimeout(soon);
@@ -199,6 +201,13 @@ document.getElementById("stop").addEventListener("click", () => {
 document.getElementById("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText(command.textContent);
   tell(document.documentElement.dataset.state, "Copied: save the scenario as scenario.toml beside it.");
+});
+document.getElementById("roaming").addEventListener("click", () => {
+  text.value = document.getElementById("roaming-toml").textContent.trim() + "\n";
+  casesText.value = "";
+  isEdited = true;
+  run();
+  report.scrollIntoView();
 });
 document.getElementById("save").addEventListener("click", () => {
   const link = document.createElement("a");

@@ -33,6 +33,23 @@ function compiledModule() {
   return compiled;
 }
 
+// Short words for what tables and figures call by its name alone.
+const WORDS = [
+  [/\bstarved\b/i, "Starved: of the connections with something to send for 95 % of the time, those with less than a twentieth of their mean."],
+  [/\bJain\b/i, "Jain's index: how equal the shares are; 1 if all are equal, 1/n if one of n connections has all."],
+  [/\bvalid\b/i, "Valid: nothing happened that could have falsified the result, such as a failed check."],
+  [/\bp95\b/i, "p95: 95 % of the measured round trips are shorter."],
+];
+
+// The definitions of those of these words that a table has, below it.
+function define(place) {
+  for (const wide of place.querySelectorAll(".wide, .tiles")) {
+    const heads = [...wide.querySelectorAll("th, dt")].map((head) => head.textContent).join(" ");
+    const said = WORDS.filter(([word]) => word.test(heads)).map(([, words]) => words);
+    if (said.length) wide.after(Object.assign(document.createElement("p"), { className: "caption", textContent: said.join(" ") }));
+  }
+}
+
 // One worker, which does one thing at a time.
 class Simulator {
   // Does what crates/site/src/request.rs describes, and ends what it was doing. `heard` gets each answer.
@@ -54,7 +71,9 @@ class Simulator {
       this.end();
       heard({ event: "broken", text: error.message });
     };
-    this.worker.postMessage(isNew ? { module, request } : { request });
+    // Figures are drawn for the width of the page.
+    const sized = { width: document.querySelector("main").clientWidth, ...request };
+    this.worker.postMessage(isNew ? { module, request: sized } : { request: sized });
   }
 
   stop() {
@@ -88,6 +107,7 @@ function show(place, html, only) {
     }
   }
   place.querySelectorAll("figure svg").forEach((svg) => new Figure(svg));
+  define(place);
   reach();
 }
 
@@ -103,6 +123,20 @@ function reach() {
 window.addEventListener("resize", reach);
 document.addEventListener("toggle", reach, true);
 
+// Calls it when the page has become so much wider or narrower that its figures are to be drawn anew.
+function onWidth(call) {
+  const room = () => Math.max(Math.min(document.querySelector("main").clientWidth, 960), 400);
+  let [drawn, soon] = [room(), 0];
+  window.addEventListener("resize", () => {
+    clearTimeout(soon);
+    soon = setTimeout(() => {
+      if (Math.abs(room() / drawn - 1) < 0.1) return;
+      drawn = room();
+      call();
+    }, 250);
+  });
+}
+
 // The address of the playground with this scenario.
 function playground(folder, toml, cases) {
   const said = new URLSearchParams({ scenario: toml });
@@ -116,23 +150,49 @@ function example(place) {
   const cases = (place.dataset.cases ?? "").split("|").map((one) => one.trim()).filter(Boolean);
   const only = place.dataset.figures.split(" ");
   const [status, figures, links] = ["p", "div", "p"].map((name) => place.appendChild(document.createElement(name)));
+  figures.className = "figures";
   status.className = "caption";
   status.role = "status";
   status.textContent = "The simulator begins.";
   const href = playground("../", toml, cases);
   links.append(Object.assign(document.createElement("a"), { href, textContent: "Change it in the playground" }));
+  document.querySelectorAll(`a[data-of="${place.id}"]`).forEach((link) => tried(link, toml, cases));
   const heard = (answer) => {
     if (answer.event === "going") show(figures, answer.html, ["rtt"]);
     else if (answer.event === "done") {
       show(figures, answer.html, only);
       status.textContent = "Simulated just now, on this machine. Point at a line for its numbers; drag across a figure to enlarge a part.";
-      document.documentElement.dataset.state = "done";
+      running.delete(place);
+      if (!running.size) document.documentElement.dataset.state = "done";
     } else if (answer.event === "mistake" || answer.event === "broken") {
       status.textContent = answer.text;
       document.documentElement.dataset.state = answer.event;
     }
   };
-  new Simulator().ask({ toml, cases, run: true }, heard);
+  const simulator = new Simulator();
+  const run = () => {
+    running.add(place);
+    document.documentElement.dataset.state = "running";
+    simulator.ask({ toml, cases, run: true }, heard);
+  };
+  run();
+  onWidth(run);
+}
+
+// The examples that are not done.
+const running = new Set();
+
+// A link to the playground with an example's scenario in which some lines differ: data-change="OLD>NEW|OLD>NEW" of the scenario, and
+// data-cases in place of the example's. OLD that is not there is a mistake of the page.
+function tried(link, toml, cases) {
+  const changes = (link.dataset.change ?? "").split("|").filter(Boolean);
+  const changed = changes.reduce((text, change) => {
+    const [from, to] = change.split(">");
+    if (!text.includes(from)) throw new Error(`no ${from} in the scenario`);
+    return text.replaceAll(from, to.replaceAll("\\n", "\n"));
+  }, toml);
+  const of = link.dataset.cases === undefined ? cases : link.dataset.cases.split("|").map((one) => one.trim()).filter(Boolean);
+  link.href = playground("../", changed, of);
 }
 
 document.querySelectorAll(".example").forEach(example);

@@ -2,7 +2,8 @@
 
 use super::axis::Axis;
 use super::canvas::{
-    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, TO_LABELS, WIDTH, draw, number, y_name_height,
+    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, TO_LABELS, draw, full_width, is_narrow, number,
+    y_name_height,
 };
 use super::interval::{Along, draw_interval};
 use super::lines::{Entry, draw_legend, legend_height};
@@ -56,8 +57,8 @@ pub(crate) fn goodput_of_run(run: &RunResult) -> Option<Svg> {
     let margins = Margins::of_y(y, height);
     let panel = Panel {
         left: margins.left,
-        top: legend_height(&entries) + y_name_height(GOODPUT, y, WIDTH),
-        width: WIDTH - margins.left - margins.right,
+        top: legend_height(&entries) + y_name_height(GOODPUT, y, full_width()),
+        width: full_width() - margins.left - margins.right,
         height,
         x: Axis::Linear { from: 0.0, to: 1.0 },
         y,
@@ -97,14 +98,11 @@ pub(crate) fn goodput_axis<'a>(groups: impl Iterator<Item = &'a [Bar]>) -> Axis 
     Axis::from_zero(groups.flatten().map(|bar| bar.goodput_mbps).fold(0.0, f64::max), 8)
 }
 
-/// The labels of hosts below their bars: their names if all have this room, else the numbers of some.
-pub(crate) fn host_labels(hosts: &[(String, u16)], room: f64) -> Vec<Option<String>> {
-    if hosts.iter().all(|(name, _)| text_width(name, SMALL) + 6.0 <= room) {
-        return hosts.iter().map(|(name, _)| Some(name.clone())).collect();
-    }
-    let widest = hosts.iter().map(|(_, host)| text_width(&host.to_string(), SMALL)).fold(0.0, f64::max);
+/// The labels of hosts below their bars: the names of all, or of as many as have room.
+pub(crate) fn host_labels(names: &[String], room: f64) -> Vec<Option<String>> {
+    let widest = names.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max);
     let every = (((widest + 6.0) / room).ceil() as usize).max(1);
-    hosts.iter().enumerate().map(|(index, (_, host))| (index % every == 0).then(|| host.to_string())).collect()
+    names.iter().enumerate().map(|(index, name)| (index % every == 0).then(|| name.clone())).collect()
 }
 
 /// Draws a bar for each host, and the equal share of the busy ones.
@@ -114,7 +112,7 @@ pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, margins: Margins,
     let space = panel.width / (bars.len() as f64 + 0.5);
     let left = panel.left + space * 0.25;
     let width = (space * 0.8).min(46.0);
-    let labels = host_labels(&bars.iter().map(|bar| (bar.label.clone(), bar.host)).collect::<Vec<_>>(), space);
+    let labels = host_labels(&bars.iter().map(|bar| bar.label.clone()).collect::<Vec<_>>(), space);
     for (index, (bar, label)) in bars.iter().zip(labels).enumerate() {
         let middle = left + (index as f64 + 0.5) * space;
         let top = panel.y_at(bar.goodput_mbps);
@@ -194,9 +192,9 @@ impl Rows {
     /// For items with these labels, and for [`COLUMNS`].
     pub(crate) fn of(looks: &[Look]) -> Self {
         let longest = looks.iter().map(|look| text_width(&look.label, SMALL)).fold(60.0, f64::max);
-        let names = (longest + 12.0).min(250.0);
+        let names = (longest + 12.0).min(if is_narrow() { full_width() / 4.0 } else { 250.0 });
         let highest = looks.iter().map(|look| text_height(&look.label, SMALL, names - 10.0)).fold(0.0, f64::max);
-        let column = (WIDTH - names) / COLUMNS.len() as f64;
+        let column = (full_width() - names) / COLUMNS.len() as f64;
         let heads = COLUMNS.iter().map(|head| text_height(head.name, NORMAL, column - GAP)).fold(0.0, f64::max);
         Self { names, row: (highest + 8.0).max(30.0), top: heads + 14.0, column }
     }

@@ -6,10 +6,35 @@
 use super::axis::Axis;
 use super::text::{line_height, text_height, text_width, wrapped};
 use crate::style::{Colour, DASHES, GRID, INK, LIMIT, LIMIT_DASH, Look, MUTED, PAPER};
+use std::cell::Cell;
 use std::fmt::{self, Display, Write as _};
 
+/// Width of a figure for a screen or for paper, without its edge.
+const WIDTH: f64 = 960.0;
+/// The least that a figure has room in: its labels are then 9 pixels high on a phone of 360 pixels.
+const LEAST_WIDTH: f64 = 400.0;
+/// What is narrower has its panels below each other.
+const NARROW: f64 = 640.0;
+
+thread_local! {
+    static FULL_WIDTH: Cell<f64> = const { Cell::new(WIDTH) };
+}
+
 /// Width of every figure, without its edge.
-pub(crate) const WIDTH: f64 = 960.0;
+pub(crate) fn full_width() -> f64 {
+    FULL_WIDTH.get()
+}
+
+/// Whether panels stand below each other.
+pub(crate) fn is_narrow() -> bool {
+    full_width() < NARROW
+}
+
+/// Makes the figures that this thread draws from now on as wide as a page has room: CSS pixels, 400 to 960.
+pub fn set_width(pixels: f64) {
+    FULL_WIDTH.set(if pixels.is_finite() { (pixels - EDGE).clamp(LEAST_WIDTH, WIDTH) } else { WIDTH });
+}
+
 /// Empty to the left of the canvas: letters reach beyond the place where they begin, and some programs cut them off.
 const EDGE: f64 = 6.0;
 const SCALE: f64 = 2.0;
@@ -97,7 +122,7 @@ pub(crate) struct Canvas {
 
 /// The left end and the width of every figure in the units of its `viewBox`, its edge included.
 pub fn span() -> [i32; 2] {
-    [-units(EDGE), units(WIDTH + EDGE)]
+    [-units(EDGE), units(full_width() + EDGE)]
 }
 
 /// Draws on an empty canvas. The title is for screen readers. The note stands below: whose numbers these are, and what
@@ -105,10 +130,10 @@ pub fn span() -> [i32; 2] {
 pub(crate) fn draw(title: &str, note: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> Svg {
     let mut canvas = Canvas { shapes: String::new() };
     draw(&mut canvas);
-    let full = height + text_height(note, SMALL, WIDTH) + 4.0;
-    canvas.lines(note, 0.0, height + line_height(SMALL) / 2.0, WIDTH, Ink::label(Beside::Start));
+    let full = height + text_height(note, SMALL, full_width()) + 4.0;
+    canvas.lines(note, 0.0, height + line_height(SMALL) / 2.0, full_width(), Ink::label(Beside::Start));
     let shapes = canvas.shapes;
-    let (title, paper, width) = (Escaped(title), PAPER.hex(), WIDTH + EDGE);
+    let (title, paper, width) = (Escaped(title), PAPER.hex(), full_width() + EDGE);
     let [edge, across] = span();
     let view = format!("{edge} 0 {across} {}", units(full));
     let text = format!(
@@ -383,7 +408,7 @@ impl Margins {
 
     /// Without labels below.
     pub(crate) fn of_y(y: Axis, height: f64) -> Self {
-        Self::of(Axis::Linear { from: 0.0, to: 1.0 }, WIDTH, [y], height)
+        Self::of(Axis::Linear { from: 0.0, to: 1.0 }, full_width(), [y], height)
     }
 }
 

@@ -3,7 +3,9 @@
 
 use super::axis::Axis;
 use super::bars::{Bar, draw_goodput, equal_share, goodput_axis};
-use super::canvas::{Beside, Canvas, Ink, Margins, Panel, SMALL, Svg, WIDTH, draw, x_name_height, y_name_height};
+use super::canvas::{
+    Beside, Canvas, Ink, Margins, Panel, SMALL, Svg, draw, full_width, is_narrow, x_name_height, y_name_height,
+};
 use super::lines::{
     Entry, TIME, TimePanel, draw_legend, draw_lines, draw_title, draw_warmup, legend_height, title_height, warmup_entry,
 };
@@ -11,8 +13,8 @@ use super::text::{text_height, text_width};
 use crate::style::Look;
 
 const HEIGHT: f64 = 140.0;
-/// Width of the cell with the plot of round trips.
-const LEFT_CELL: f64 = 602.0;
+/// The part of the width for the cell with the plot of round trips, if the bars are beside it.
+const LEFT_PART: f64 = 602.0 / 960.0;
 /// Between that cell and the bars.
 const GAP: f64 = 18.0;
 /// Maximum columns of a line in that plot.
@@ -38,16 +40,20 @@ pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>, note: &str) -> Optio
     entries.extend(warmup_entry(rows.iter().map(|row| row.rtt.warmup_s)));
     let (time, rtt) = rtt_axes(rows);
     let goodput = goodput_axis(rows.iter().map(|row| row.bars.as_slice()));
-    let (left, right) = (Margins::of(time, LEFT_CELL, [rtt], HEIGHT), Margins::of_y(goodput, HEIGHT));
-    let beside = LEFT_CELL + GAP + right.left;
-    let width = LEFT_CELL - left.left - left.right;
-    let y_name = y_name_height(RTT, rtt, LEFT_CELL);
+    let narrow = is_narrow();
+    let left_cell = if narrow { full_width() } else { full_width() * LEFT_PART };
+    let (left, right) = (Margins::of(time, left_cell, [rtt], HEIGHT), Margins::of_y(goodput, HEIGHT));
+    let beside = if narrow { right.left } else { left_cell + GAP + right.left };
+    let width = left_cell - left.left - left.right;
+    let y_name = y_name_height(RTT, rtt, left_cell);
     let above = |row: &Row| {
         let (title, headline) = widths(row);
         let title = row.rtt.title.as_ref().map_or(0.0, |look| title_height(look, title));
         title.max(text_height(&row.headline, SMALL, headline) + 8.0) + y_name
     };
-    let below = HEIGHT + x_name_height(TIME, time, width);
+    let of_plot = HEIGHT + x_name_height(TIME, time, width);
+    let down = if narrow { of_plot + y_name_height(RTT, goodput, left_cell) } else { 0.0 };
+    let below = if narrow { down + HEIGHT + 46.0 } else { of_plot };
     let mut tops = vec![legend_height(&entries)];
     for row in rows {
         tops.push(tops[tops.len() - 1] + above(row) + below);
@@ -59,7 +65,8 @@ pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>, note: &str) -> Optio
             let of_rtt = Panel { left: left.left, top: top + above(row), width, height: HEIGHT, x: time, y: rtt };
             let of_goodput = Panel {
                 left: beside,
-                width: WIDTH - beside - right.right,
+                top: of_rtt.top + down,
+                width: full_width() - beside - right.right,
                 x: Axis::Linear { from: 0.0, to: 1.0 },
                 y: goodput,
                 ..of_rtt
@@ -72,8 +79,8 @@ pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>, note: &str) -> Optio
 
 /// The widths for the title of a row and for its headline, beside each other.
 fn widths(row: &Row) -> (f64, f64) {
-    let headline = text_width(&row.headline, SMALL).min(WIDTH / 2.0) + 1.0;
-    (WIDTH - headline - 20.0, headline)
+    let headline = text_width(&row.headline, SMALL).min(full_width() / 2.0) + 1.0;
+    (full_width() - headline - 20.0, headline)
 }
 
 fn draw_heads(canvas: &mut Canvas, row: &Row, top: f64) {
@@ -81,7 +88,7 @@ fn draw_heads(canvas: &mut Canvas, row: &Row, top: f64) {
     if let Some(look) = &row.rtt.title {
         draw_title(canvas, (0.0, top), look, title);
     }
-    canvas.lines(&row.headline, WIDTH, top + 14.0, headline, Ink::label(Beside::End));
+    canvas.lines(&row.headline, full_width(), top + 14.0, headline, Ink::label(Beside::End));
 }
 
 fn draw_row(canvas: &mut Canvas, row: &Row, (left, margins): (&Panel, Margins), bars: (&Panel, Margins)) {

@@ -4,7 +4,7 @@
 //! case, over all its connections and seeds.
 
 use super::axis::Axis;
-use super::canvas::{Margins, Panel, Pen, WIDTH, draw, x_name_height, y_name_height};
+use super::canvas::{Margins, Panel, Pen, draw, full_width, x_name_height, y_name_height};
 use super::lines::{Entry, Line, draw_legend, legend_height};
 use super::marks::draw_marker;
 use super::{Figure, goodputs, legend, note_of_run, note_of_seeds};
@@ -125,11 +125,11 @@ fn figure(kind: &Kind, lines: &[Line], entries: Vec<Entry>, more: &str, note: &s
     let marked = entries.iter().any(|entry| matches!(entry, Entry::Mark(_)));
     let x = if kind.by_ratio { Axis::around(lowest, highest, 8) } else { Axis::from_zero(highest, 8) };
     let y = Axis::Linear { from: 0.0, to: 1.0 };
-    let margins = Margins::of(x, WIDTH, [y], HEIGHT);
+    let margins = Margins::of(x, full_width(), [y], HEIGHT);
     let panel = Panel {
         left: margins.left,
-        top: legend_height(&entries) + y_name_height(kind.y_name, y, WIDTH),
-        width: WIDTH - margins.left - margins.right,
+        top: legend_height(&entries) + y_name_height(kind.y_name, y, full_width()),
+        width: full_width() - margins.left - margins.right,
         height: HEIGHT,
         x,
         y,

@@ -3,7 +3,7 @@
 //! Nodes of one cell and place that have the same of all others are one mark. Without places each cell is a column, its access
 //! point on top. A host that roams has a ring in each place that it goes to.
 
-use super::canvas::{Beside, Canvas, Ink, Pen, SMALL, WIDTH, draw};
+use super::canvas::{Beside, Canvas, Ink, Pen, SMALL, draw, full_width};
 use super::lines::{Entry, draw_legend, legend_height};
 use super::text::{line_height, text_width};
 use super::{Figure, note_of_run};
@@ -201,7 +201,7 @@ fn place(run: &RunResult, marks: &mut [Mark]) {
             (all.clone().fold(f64::INFINITY, f64::min), all.fold(f64::NEG_INFINITY, f64::max))
         };
         let ((left, right), (low, high)) = (ends(|at| at.0), ends(|at| at.1));
-        let (width, height) = (WIDTH - 2.0 * ROOM, HEIGHT - 2.0 * ROOM);
+        let (width, height) = (full_width() - 2.0 * ROOM, HEIGHT - 2.0 * ROOM);
         // Along and across have scales of their own: places in a row would lie on each other.
         let along = |x: f64, from: f64, to: f64, room: f64| {
             if to > from { (x - from) / (to - from) * room } else { room / 2.0 }
@@ -211,7 +211,7 @@ fn place(run: &RunResult, marks: &mut [Mark]) {
         }
         return;
     }
-    let column = (WIDTH - 2.0 * ROOM) / run.cells.len() as f64;
+    let column = (full_width() - 2.0 * ROOM) / run.cells.len() as f64;
     for cell in 0..run.cells.len() {
         let of_cell = |mark: &&mut Mark| mark.cell == cell;
         let left = ROOM + cell as f64 * column;

@@ -2,7 +2,8 @@
 
 use super::axis::Axis;
 use super::canvas::{
-    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, WIDTH, draw, x_name_height, y_name_height,
+    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, draw, full_width, is_narrow, x_name_height,
+    y_name_height,
 };
 use super::marks::{draw_mark_of_bar, draw_marker};
 use super::text::{line_height, text_height, text_width};
@@ -68,10 +69,10 @@ pub(crate) struct TimeFigure<'a> {
 
 impl TimeFigure<'_> {
     pub(crate) fn draw(&self, panels: &[TimePanel]) -> Svg {
-        let columns = if panels.len() > 1 { 2 } else { 1 };
+        let columns = if panels.len() > 1 && !is_narrow() { 2 } else { 1 };
         let rows = panels.len().div_ceil(columns);
         let plot_height = if panels.len() > 1 { 150.0 } else { 250.0 };
-        let cell = WIDTH / columns as f64;
+        let cell = full_width() / columns as f64;
         let (x, y) = self.axes(panels);
         let margins = Margins::of(x, cell, [y], plot_height);
         let width = cell - margins.left - margins.right;
@@ -208,7 +209,7 @@ impl Entry {
 
     /// The greatest width of its text.
     fn most(&self) -> f64 {
-        WIDTH - self.swatch() - 6.0
+        full_width() - self.swatch() - 6.0
     }
 
     fn width(&self) -> f64 {
@@ -225,7 +226,7 @@ fn placed(entries: &[Entry]) -> (Vec<(f64, f64)>, f64) {
     let (mut left, mut top, mut row) = (0.0, 0.0, 0.0_f64);
     let place = |entry: &Entry| {
         // The last space of a row may stand outside.
-        if left > 0.0 && left + entry.width() - 20.0 > WIDTH {
+        if left > 0.0 && left + entry.width() - 20.0 > full_width() {
             (left, top, row) = (0.0, top + row, 0.0);
         }
         row = row.max(entry.height());

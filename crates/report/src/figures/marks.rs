@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::canvas::{
-    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, TO_LABELS, WIDTH, draw, x_name, x_name_height,
+    Beside, Canvas, Ink, Margins, NORMAL, Panel, Pen, SMALL, Svg, TO_LABELS, draw, full_width, x_name, x_name_height,
     y_name_height,
 };
 use super::interval::{Along, draw_beyond, draw_interval};
@@ -34,7 +34,7 @@ pub(crate) fn draw_figure(figure: &FigureResult, hosts: HostsKind, note: &str) -
         2..=4 => (2, 210.0),
         _ => (3, 150.0),
     };
-    let cell = WIDTH / columns as f64;
+    let cell = full_width() / columns as f64;
     let (x, levels) = level_axis(figure);
     // Each panel may have its own scale. On a common one, rates from 1 to 54 Mb/s would hide the lowest.
     let ys: Vec<Axis> = figure.panels.iter().map(|panel| upright_axis(figure, panel, columns == 3)).collect();

@@ -17,7 +17,7 @@ mod thin;
 mod tradeoff;
 
 pub(crate) use canvas::number;
-pub use canvas::span;
+pub use canvas::{set_width, span};
 #[cfg(unix)]
 pub(crate) use text::{FONT, is_in_font};
 
@@ -135,8 +135,9 @@ fn note_of_means(what: &str, seeds: &[u64]) -> String {
     }
 }
 
-/// The figures of a run that goes on, with the samples until now.
-pub(crate) fn before_the_end(run: &RunResult, series: &Series) -> Vec<Figure> {
+/// The figures of a run that goes on, with the samples until now. `air`: seconds, and the share of the time before in which the
+/// channel carried a frame.
+pub(crate) fn before_the_end(run: &RunResult, series: &Series, air: &[(f64, f64)]) -> Vec<Figure> {
     let said =
         |figure: Option<Figure>, caption: &str| figure.map(|figure| Figure { caption: caption.to_owned(), ..figure });
     let goodput = said(
@@ -147,10 +148,16 @@ pub(crate) fn before_the_end(run: &RunResult, series: &Series) -> Vec<Figure> {
         windows(run, &series.flows),
         "Saw-teeth are losses. The limits of windows are in the report, after the end.",
     );
-    [goodput, rtt_of_run(run, &series.flows), queue(&[(None, run, series)], note_of_run(run)), windows]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        goodput,
+        rtt_of_run(run, &series.flows),
+        queue(&[(None, run, series)], note_of_run(run)),
+        channel(run, air),
+        windows,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The figures that compare the cases. Of a case with several seeds, figures over time show the first.
@@ -228,7 +235,7 @@ fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> O
     let looks = CaseLooks::of(comparison, runs);
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), cases::COLUMNS);
     let row = |(case, run, series): &Shown<'_>| {
-        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, |flow| looks.look(*case, flow));
+        let lines = rtt_lines(run, &series.flows, columns, |flow| looks.look(*case, flow));
         let bars = bars::bars(run, !looks.policies.is_empty(), |flow| looks.look(*case, flow));
         cases::Row { rtt: panel(*case, run, lines), bars, headline: headline(run) }
     };
@@ -292,6 +299,39 @@ fn flow_lines(
     run.flows.iter().filter_map(line).collect()
 }
 
+/// Seconds without data and without another round trip, after which the last one tells nothing of now.
+const SILENCE_S: f64 = 2.0;
+
+/// The smoothed round trips over time. A line ends where its connection falls silent.
+fn rtt_lines(run: &RunResult, series: &FlowSeries, columns: usize, look: impl Fn(&FlowResult) -> Look) -> Vec<Line> {
+    let line = |flow: &FlowResult| {
+        let samples = series.of_flow(flow.id).map(|sample| (sample.t_s, sample.srtt_ms, sample.goodput_mbps));
+        let parts = thin(while_heard(samples).into_iter(), (0.0, run.duration_s), columns);
+        (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
+    };
+    run.flows.iter().filter_map(line).collect()
+}
+
+/// Time, round trip and goodput of each sample, without the round trips that only stand since a silence of [`SILENCE_S`] began.
+fn while_heard(samples: impl Iterator<Item = (f64, Option<f64>, f64)>) -> Vec<(f64, Option<f64>)> {
+    let mut points: Vec<(f64, Option<f64>)> = Vec::new();
+    // The sample at which the silence began that goes on.
+    let mut since = 0;
+    let mut before = None;
+    for (t_s, rtt, goodput) in samples {
+        let is_silent = goodput <= 0.0 && rtt == before;
+        if !is_silent {
+            since = points.len();
+            before = rtt;
+        }
+        points.push((t_s, rtt));
+        if is_silent && t_s - points[since].0 >= SILENCE_S {
+            points[since + 1..].iter_mut().for_each(|(_, rtt)| *rtt = None);
+        }
+    }
+    points
+}
+
 fn legend(looks: &FlowLooks) -> Legend {
     match looks.legend() {
         Ok(looks) if looks.len() > 1 => Legend::Looks(looks),
@@ -313,7 +353,7 @@ fn panel(title: Option<&Look>, run: &RunResult, lines: Vec<Line>) -> TimePanel {
 fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(run.flows.len(), 880);
-    let lines = flow_lines(run, series, columns, |sample| sample.srtt_ms, |flow| looks.look(flow).clone());
+    let lines = rtt_lines(run, series, columns, |flow| looks.look(flow).clone());
     if lines.is_empty() {
         return None;
     }
@@ -499,9 +539,51 @@ fn queue(runs: &[Shown<'_>], note: String) -> Option<Figure> {
     })
 }
 
+/// The air over time; `None` without a radio channel.
+fn channel(run: &RunResult, air: &[(f64, f64)]) -> Option<Figure> {
+    let parts = thin(air.iter().map(|(t_s, share)| (*t_s, Some(100.0 * share))), (0.0, run.duration_s), 880);
+    if parts.is_empty() {
+        return None;
+    }
+    let figure = TimeFigure {
+        title: "The air over time",
+        y_name: "time in which the channel carries a frame (%)",
+        legend: Legend::Nothing,
+        limit_name: None,
+        by_ratio: false,
+        note: note_of_run(run),
+    };
+    let line = Line { name: "the air".to_owned(), look: Look::plain("", style::ALONE), parts };
+    Some(Figure {
+        name: "air".into(),
+        title: "The air over time".into(),
+        caption:
+            "What is missing to 100 % is silence: waits before frames, or nothing to send. Collisions count as in use."
+                .into(),
+        svg: figure.draw(&[panel(None, run, vec![line])]).text,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_trip_ends_where_its_connection_falls_silent() {
+        // It is heard at 0 s and at 1 s, then at 5 s; the second of silence at 2 s alone would not have cut it.
+        let samples = [
+            (0.0, 8.0, 1.0),
+            (1.0, 9.0, 1.0),
+            (2.0, 9.0, 0.0),
+            (3.0, 9.0, 0.0),
+            (4.0, 9.0, 0.0),
+            (5.0, 9.0, 1.0),
+            (6.0, 9.0, 0.0),
+        ];
+        let seen = while_heard(samples.into_iter().map(|(t_s, rtt, goodput)| (t_s, Some(rtt), goodput)));
+        let at: Vec<f64> = seen.iter().filter(|(_, rtt)| rtt.is_some()).map(|(t_s, _)| *t_s).collect();
+        assert_eq!(at, [0.0, 1.0, 5.0, 6.0]);
+    }
 
     #[test]
     fn goodput_over_time_is_the_mean_of_each_second() {

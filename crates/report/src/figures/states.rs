@@ -1,7 +1,7 @@
 //! The congestion-avoidance state of each connection over time, one strip for each.
 
 use super::axis::Axis;
-use super::canvas::{Beside, Canvas, Ink, Margins, Panel, SMALL, Svg, WIDTH, draw, x_name_height};
+use super::canvas::{Beside, Canvas, Ink, Margins, Panel, SMALL, Svg, draw, full_width, x_name_height};
 use super::lines::{Entry, TIME, draw_legend, legend_height, warmup_entry};
 use super::note_of_run;
 use super::text::text_width;
@@ -31,7 +31,7 @@ pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
     let panel = Panel {
         left: names,
         top,
-        width: WIDTH - names - Margins::of(x, WIDTH - names, [], 1.0).right,
+        width: full_width() - names - Margins::of(x, full_width() - names, [], 1.0).right,
         height: strip * flows.len() as f64,
         x,
         y: Axis::Linear { from: 0.0, to: flows.len() as f64 },

@@ -2,7 +2,9 @@
 
 use super::axis::Axis;
 use super::bars::host_labels;
-use super::canvas::{Beside, Canvas, Ink, Margins, Panel, Pen, TO_LABELS, WIDTH, draw, number, y_name_height};
+use super::canvas::{
+    Beside, Canvas, Ink, Margins, Panel, Pen, TO_LABELS, draw, full_width, is_narrow, number, y_name_height,
+};
 use super::lines::{Entry, draw_legend, legend_height};
 use super::{Figure, note_of_run};
 use crate::style::{self, Look, MUTED};
@@ -37,18 +39,21 @@ pub(crate) fn stations(run: &RunResult) -> Option<Figure> {
     let entries = looks.clone().map(Entry::Box);
     let (title, air) =
         if has_air { ("PHY rate and airtime", ", and for how long it is on the air") } else { ("PHY rate", "") };
-    let cell = WIDTH / quantities.len() as f64;
+    let columns = if is_narrow() { 1 } else { quantities.len() };
+    let cell = full_width() / columns as f64;
     let axis =
         |quantity: &Quantity| Axis::from_zero(stations.iter().flat_map(quantity.of).flatten().fold(0.0, f64::max), 6);
     let top = legend_height(&entries) + y_name_height(PHY_RATE.name, axis(&PHY_RATE), cell);
-    let svg = draw(&format!("{title} of each station"), &note_of_run(run), top + HEIGHT + 46.0, |canvas| {
+    let row = HEIGHT + 46.0 + y_name_height(AIR_SHARE.name, axis(&AIR_SHARE), cell);
+    let height = top + HEIGHT + 46.0 + (quantities.len() / columns - 1) as f64 * row;
+    let svg = draw(&format!("{title} of each station"), &note_of_run(run), height, |canvas| {
         draw_legend(canvas, &entries);
         for (index, quantity) in quantities.iter().enumerate() {
             let y = axis(quantity);
             let margins = Margins::of_y(y, HEIGHT);
             let panel = Panel {
-                left: index as f64 * cell + margins.left,
-                top,
+                left: (index % columns) as f64 * cell + margins.left,
+                top: top + (index / columns) as f64 * row,
                 width: cell - margins.left - margins.right,
                 height: HEIGHT,
                 x: Axis::Linear { from: 0.0, to: 1.0 },
@@ -73,9 +78,7 @@ fn draw_bars(canvas: &mut Canvas, panel: &Panel, run: &RunResult, quantity: &Qua
     let stations = &run.access.stations;
     let space = panel.width / stations.len() as f64;
     let width = (space * 0.4).min(24.0);
-    let label = |station: &StationResult| {
-        (run.host_name(station.host).unwrap_or_else(|| station.host.to_string()), station.host)
-    };
+    let label = |station: &StationResult| run.host_name(station.host).unwrap_or_else(|| station.host.to_string());
     let labels = host_labels(&stations.iter().map(label).collect::<Vec<_>>(), space);
     for (index, (station, label)) in stations.iter().zip(labels).enumerate() {
         let middle = panel.left + (index as f64 + 0.5) * space;

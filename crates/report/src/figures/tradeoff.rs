@@ -2,7 +2,9 @@
 
 use super::axis::Axis;
 use super::bars::{COLUMNS, Mean};
-use super::canvas::{Beside, Ink, Margins, Panel, Pen, SMALL, Svg, WIDTH, draw, x_name_height, y_name_height};
+use super::canvas::{
+    Beside, Ink, Margins, Panel, Pen, SMALL, Svg, draw, full_width, is_narrow, x_name_height, y_name_height,
+};
 use super::interval::{Along, draw_interval};
 use super::marks::draw_sized_marker;
 use super::note_of_means;
@@ -42,15 +44,16 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
     let slowest = points.iter().map(|(_, rtt, _)| rtt.most()).fold(0.0, f64::max);
     let most = points.iter().map(|(.., goodput)| goodput.most()).fold(0.0, f64::max);
     let (x, y) = (Axis::around(lowest * 0.8, slowest * 1.05, 6), Axis::from_zero(most * 1.05, 8));
-    let longest = looks.iter().map(|look| text_width(&look.label, SMALL)).fold(0.0, f64::max).min(250.0);
+    let longest = looks.iter().map(|look| text_width(&look.label, SMALL)).fold(0.0, f64::max);
+    let longest = longest.min(if is_narrow() { full_width() / 3.0 } else { 250.0 });
     let legend = AWAY + TO_TEXT + longest + 4.0;
     let row = looks.iter().map(|look| text_height(&look.label, SMALL, longest + 1.0)).fold(0.0, f64::max) + 9.0;
     let height = (looks.len() as f64 * row).max(250.0);
-    let margins = Margins::of(x, WIDTH - legend, [y], height);
+    let margins = Margins::of(x, full_width() - legend, [y], height);
     let panel = Panel {
         left: margins.left,
-        top: y_name_height(GOODPUT, y, WIDTH),
-        width: WIDTH - margins.left - legend,
+        top: y_name_height(GOODPUT, y, full_width()),
+        width: full_width() - margins.left - legend,
         height,
         x,
         y,
