@@ -241,13 +241,14 @@ fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> O
     };
     let rows: Vec<cases::Row> = runs.iter().map(row).collect();
     let svg = cases::draw_cases(&rows, looks.legend(), &note_of_firsts(comparison))?;
+    let [first, second] = if canvas::is_narrow() { ["Above", "Below"] } else { ["Left", "Right"] };
     let colours = if looks.policies.is_empty() { "" } else { " A colour is a policy." };
     Some(Figure {
         name: "before-and-after".into(),
         title: "Round trips over time, and the goodput of each host".into(),
         caption: format!(
-            "Left: the smoothed round-trip time of each connection; what is above the path's own is time spent in queues. \
-             Right: bars of one height are a fair share. All cases have the same axes.{colours}{one}"
+            "{first}: the smoothed round-trip time of each connection; what is above the path's own is time spent in queues. \
+             {second}: bars of one height are a fair share. All cases have the same axes.{colours}{one}"
         ),
         svg: svg.text,
     })
