@@ -98,11 +98,14 @@ pub(crate) fn goodput_axis<'a>(groups: impl Iterator<Item = &'a [Bar]>) -> Axis 
     Axis::from_zero(groups.flatten().map(|bar| bar.goodput_mbps).fold(0.0, f64::max), 8)
 }
 
-/// The labels of hosts below their bars: the names of all, or of as many as have room.
+/// The labels of hosts below their bars: the names of all, or of as many as have this room for each, and within the panel.
 pub(crate) fn host_labels(names: &[String], room: f64) -> Vec<Option<String>> {
-    let widest = names.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max);
-    let every = (((widest + 6.0) / room).ceil() as usize).max(1);
-    names.iter().enumerate().map(|(index, name)| (index % every == 0).then(|| name.clone())).collect()
+    let widest = names.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max) + 6.0;
+    let every = ((widest / room).ceil() as usize).max(1);
+    // The panel has a quarter more at both ends (draw_goodput).
+    let fits = |index: usize| widest <= ((2 * index.min(names.len() - 1 - index)) as f64 + 1.5) * room;
+    let shown = |index: usize| every == 1 || index % every == every / 2 && fits(index);
+    names.iter().enumerate().map(|(index, name)| shown(index).then(|| name.clone())).collect()
 }
 
 /// Draws a bar for each host, and the equal share of the busy ones.
