@@ -28,7 +28,7 @@ fn every_law_carries_20_s_over_1_percent_of_random_loss() {
     if !can_run() {
         return;
     }
-    let laws = ["newreno", "hd", "chd", "cdg", "cdg-linux", "ucc", "copa", "ledbat++", "bbr3"];
+    let laws = ["newreno", "hd", "chd", "cdg", "cdg-linux", "ucc", "copa", "ledbat++"];
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("laws.toml");
     let mut text = "duration_s = 20\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[path]\nrtt_ms = 40\n\
@@ -41,15 +41,13 @@ fn every_law_carries_20_s_over_1_percent_of_random_loss() {
     let result = valid_run(&["run", &file.display().to_string(), "--json"]);
     for (flow, law) in result.flows.iter().zip(laws) {
         assert_eq!(flow.congestion_control.as_deref(), Some(law), "results tell no private name");
-        // LEDBAT++ gives way to the others.
-        let least = if law == "ledbat++" { 0.5 } else { 1.0 };
-        assert!(flow.goodput_mbps > least && flow.retransmits > 10, "{flow:?}");
+        assert!(flow.goodput_mbps > 1.0 && flow.retransmits > 20, "{flow:?}");
     }
     let of = |law: &str| {
         result.flows.iter().find(|flow| flow.congestion_control.as_deref() == Some(law)).expect(law).goodput_mbps
     };
     // these tolerate losses without a queue
-    for law in ["chd", "cdg", "ucc", "copa", "bbr3"] {
+    for law in ["chd", "cdg", "ucc", "copa"] {
         assert!(of(law) > 1.5 * of("newreno"), "{law}: {} Mb/s, newreno: {}", of(law), of("newreno"));
     }
 }
