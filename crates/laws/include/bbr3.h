@@ -67,15 +67,6 @@ enum lh_bbr3_mode {
 	LH_BBR3_PROBE_RTT,
 };
 
-/* ack_phase: what the ACKs tell of the probe */
-enum lh_bbr3_feedback {
-	LH_BBR3_INIT,
-	LH_BBR3_REFILLING,
-	LH_BBR3_STARTING,
-	LH_BBR3_FEEDBACK,
-	LH_BBR3_STOPPING,
-};
-
 /* What was delivered, lost and in flight when a segment left. */
 struct lh_bbr3_then {
 	__u32 delivered;
@@ -119,7 +110,6 @@ struct lh_bbr3 {
 	__u32 lost; /* that were seen */
 	__u8 mode;
 	__u8 undo_mode; /* STARTUP or UP, where a loss has ended it; else PROBE_RTT */
-	__u8 feedback; /* enum lh_bbr3_feedback */
 	__u8 state; /* enum lh_state at the previous ACK */
 	__u8 newest; /* of `then` */
 	__u8 full_rounds;
@@ -133,6 +123,7 @@ struct lh_bbr3 {
 	__u8 loss_round_began;
 	__u8 loss_in_round;
 	__u8 probes; /* segments of a probe are acknowledged */
+	__u8 stopping; /* the last round of these: ack_phase is ACKS_PROBE_STOPPING; its other values change nothing */
 	__u8 too_high; /* the last probe lost too much */
 	__u8 precautionary; /* the last probe ended early, for the one before had lost too much */
 	__u8 probe_rtt_expired;
@@ -261,7 +252,7 @@ static inline void lh_bbr3_go_down(struct lh_bbr3 *law, const struct lh_rate_sam
 	law->rounds_since_probe = lh_random(&law->random) & 1;
 	law->probe_wait_us = LH_BBR3_PROBE_WAIT_US + ((__u64)lh_random(&law->random) * 1000000 >> 32);
 	law->cycle_began_us = sample->now_us;
-	law->feedback = LH_BBR3_STOPPING;
+	law->stopping = 1;
 	lh_bbr3_begin_round(law, sample);
 	law->mode = LH_BBR3_DOWN;
 }
@@ -273,7 +264,7 @@ static inline void lh_bbr3_refill(struct lh_bbr3 *law, const struct lh_rate_samp
 	law->slope = 0;
 	law->probe_acked = 0;
 	law->precautionary = 0;
-	law->feedback = LH_BBR3_REFILLING;
+	law->stopping = 0;
 	lh_bbr3_begin_round(law, sample);
 	law->mode = LH_BBR3_REFILL;
 }
@@ -289,7 +280,6 @@ static inline void lh_bbr3_raise_slope(struct lh_bbr3 *law, __u32 cwnd_segments)
 static inline void lh_bbr3_go_up(struct lh_bbr3 *law, __u32 rate, const struct lh_rate_sample *sample,
 				 const struct lh_steering *steering)
 {
-	law->feedback = LH_BBR3_STARTING;
 	lh_bbr3_begin_round(law, sample);
 	lh_bbr3_look_for_more(law, rate);
 	law->mode = LH_BBR3_UP;
@@ -548,11 +538,9 @@ static inline void lh_bbr3_raise(struct lh_bbr3 *law, int is_limited, const stru
 static inline int lh_bbr3_adapt(struct lh_bbr3 *law, const struct lh_bbr3_then *then, int is_limited,
 				const struct lh_rate_sample *sample, const struct lh_steering *steering)
 {
-	if (law->feedback == LH_BBR3_STARTING && law->round_began)
-		law->feedback = LH_BBR3_FEEDBACK;
-	if (law->feedback == LH_BBR3_STOPPING && law->round_began) {
+	if (law->stopping && law->round_began) {
 		law->probes = 0;
-		law->feedback = LH_BBR3_INIT;
+		law->stopping = 0;
 		if (lh_bbr3_in_cycle(law)) {
 			if (!sample->app_limited)
 				lh_bbr3_end_cycle(law);
@@ -660,7 +648,7 @@ static inline void lh_bbr3_probe_rtt(struct lh_bbr3 *law, const struct lh_rate_s
 		lh_bbr3_save_window(law, steering->cwnd_segments);
 		law->mode = LH_BBR3_PROBE_RTT;
 		law->probe_rtt_ends_us = 0;
-		law->feedback = LH_BBR3_STOPPING;
+		law->stopping = 1;
 		lh_bbr3_begin_round(law, sample);
 	}
 	if (law->mode == LH_BBR3_PROBE_RTT) {
