@@ -54,15 +54,15 @@ pub(crate) struct Found {
     pub(crate) told: Containers,
 }
 
-/// Looks for the namespaces of all processes. The calling thread is in `ours`.
-pub(crate) fn find(ours: &Namespace) -> Result<Found, Error> {
+/// Looks for the namespaces of all processes. The calling thread is in `ours`. What comes in by a managed interface is not of a container.
+pub(crate) fn find(ours: &Namespace, managed: &[u32]) -> Result<Found, Error> {
     let mut netlink = Netlink::open().map_err(Error::exchange_io("opening rtnetlink"))?;
     let mut found = Found::default();
     let told = &mut found.told;
     let (mut paths, hidden) = namespaces_of_processes().map_err(Error::exchange_io("listing the processes"))?;
     paths.remove(&ours.inum());
     told.hidden = hidden;
-    let far_ends = netlink.far_ends().map_err(Error::exchange_io("listing the other ends of our interfaces"))?;
+    let far_ends = netlink.far_ends(managed).map_err(Error::exchange_io("listing the other ends of our interfaces"))?;
     for (inum, path) in paths {
         let namespace = match Namespace::open(&path) {
             Ok(namespace) if namespace.inum() == inum => namespace,
@@ -149,11 +149,14 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// The other ends of our interfaces that are in other namespaces: our number of that namespace, and the interface there.
-    fn far_ends(&mut self) -> io::Result<Vec<(i32, u32)>> {
+    /// The other ends of our interfaces but these that are in other namespaces: our number of that namespace, and the interface there.
+    fn far_ends(&mut self, but: &[u32]) -> io::Result<Vec<(i32, u32)>> {
         let links = self.ask(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP)?;
         let end = |message| {
             let RouteNetlinkMessage::NewLink(link) = message else { return None };
+            if but.contains(&link.header.index) {
+                return None;
+            }
             let (mut id, mut interface) = (None, None);
             for attribute in link.attributes {
                 match attribute {

@@ -453,7 +453,7 @@ impl Kernel {
         if !self.has_containers {
             return Ok(Containers::default());
         }
-        let looked = self.namespace.within(|| containers::find(&self.namespace));
+        let looked = self.namespace.within(|| containers::find(&self.namespace, &self.interfaces));
         let mut found = looked.map_err(Error::exchange_io("looking at our network namespace"))??;
         let (ends, routes) = (object::map(&self.object, "far_ends"), object::map(&self.object, "routes"));
         let key = |end: &[u32; 2]| FarEnd::of(*end).as_bytes().to_vec();
