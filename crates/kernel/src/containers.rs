@@ -11,6 +11,7 @@
 use crate::error::Error;
 use crate::layout::{Destination, FarEnd, LH_FAR_ENDS_MAX, LH_ROUTES_MAX};
 use crate::namespace::Namespace;
+use libbpf_rs::{ErrorKind, Map, MapCore as _, MapFlags};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
@@ -95,6 +96,47 @@ pub(crate) fn find(ours: &Namespace, managed: &[u32]) -> Result<Found, Error> {
         }
     }
     Ok(found)
+}
+
+/// Walks our sockets, and then those of containers. A container that cannot be entered any more is left out: the next look for
+/// containers counts it.
+pub(crate) fn everywhere(
+    ours: &Namespace,
+    outside: &Found,
+    mut walk: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    ours.within(&mut walk)??;
+    for namespace in &outside.namespaces {
+        let _ = namespace.within(&mut walk);
+    }
+    Ok(())
+}
+
+/// Makes the entries of a map those of `new`; `old` follows. Returns whether they differed.
+pub(crate) fn tell<K: Ord + Copy, V: Copy + PartialEq>(
+    map: &Map<'_>,
+    old: &mut BTreeMap<K, V>,
+    new: &BTreeMap<K, V>,
+    key: impl Fn(&K) -> Vec<u8>,
+    value: impl Fn(V) -> Vec<u8>,
+) -> Result<bool, Error> {
+    let telling = || Error::exchange("telling the programs of containers");
+    let mut changed = false;
+    // First, to make room.
+    let gone: Vec<K> = old.keys().filter(|entry| !new.contains_key(entry)).copied().collect();
+    for entry in gone {
+        match map.delete(&key(&entry)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(telling()(error)),
+            _ => _ = old.remove(&entry),
+        }
+        changed = true;
+    }
+    for (entry, told) in new.iter().filter(|(entry, told)| old.get(entry) != Some(told)).collect::<Vec<_>>() {
+        map.update(&key(entry), &value(*told), MapFlags::ANY).map_err(telling())?;
+        old.insert(*entry, *told);
+        changed = true;
+    }
+    Ok(changed)
 }
 
 impl FarEnd {

@@ -457,10 +457,10 @@ impl Kernel {
         let mut found = looked.map_err(Error::exchange_io("looking at our network namespace"))??;
         let (ends, routes) = (object::map(&self.object, "far_ends"), object::map(&self.object, "routes"));
         let key = |end: &[u32; 2]| FarEnd::of(*end).as_bytes().to_vec();
-        let changed = tell(&ends, &mut self.outside.far_ends, &found.far_ends, key, |()| vec![1])?;
+        let changed = containers::tell(&ends, &mut self.outside.far_ends, &found.far_ends, key, |()| vec![1])?;
         let key = |to: &(u32, Ipv6Addr)| Destination::of(*to).as_bytes().to_vec();
         let value = |interface: u32| interface.to_ne_bytes().to_vec();
-        found.told.changed = tell(&routes, &mut self.outside.routes, &found.routes, key, value)? || changed;
+        found.told.changed = containers::tell(&routes, &mut self.outside.routes, &found.routes, key, value)? || changed;
         if found.told.changed {
             self.all_at_ns = 0;
         }
@@ -476,7 +476,8 @@ impl Kernel {
     pub fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
         let Some(link) = &self.links.sample else { return Ok(Vec::new()) };
         let mut samples = Vec::new();
-        let walked = everywhere(&self.namespace, &self.outside, || read(link, |sample, _| samples.push(sample)));
+        let walked =
+            containers::everywhere(&self.namespace, &self.outside, || read(link, |sample, _| samples.push(sample)));
         walked.map_err(Error::exchange_io("walking the sockets"))?;
         Ok(samples)
     }
@@ -514,7 +515,7 @@ impl Kernel {
             })
         };
         let done = match (look_at_all, look_at_marked) {
-            (Some(link), _) if all => everywhere(&self.namespace, &self.outside, || read(link)),
+            (Some(link), _) if all => containers::everywhere(&self.namespace, &self.outside, || read(link)),
             (_, Some(link)) => read(link),
             _ => Ok(()),
         };
@@ -724,7 +725,7 @@ impl Kernel {
     fn walk(&mut self, which: impl Fn(&Links) -> Option<&Link>) -> Result<Counts, Error> {
         let before = self.counts()?;
         let Some(link) = which(&self.links) else { return Ok(Counts::default()) };
-        let walked = everywhere(&self.namespace, &self.outside, || object::read_all(link).map(drop));
+        let walked = containers::everywhere(&self.namespace, &self.outside, || object::read_all(link).map(drop));
         walked.map_err(Error::exchange_io("walking the sockets"))?;
         let after = self.counts()?;
         self.last_counts = after;
@@ -750,47 +751,6 @@ impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernel").field("name", &self.name).field("mode", &self.mode).finish_non_exhaustive()
     }
-}
-
-/// Walks our sockets, and then those of containers. A container that cannot be entered any more is left out: the next look for
-/// containers counts it.
-fn everywhere(
-    ours: &Namespace,
-    outside: &containers::Found,
-    mut walk: impl FnMut() -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    ours.within(&mut walk)??;
-    for namespace in &outside.namespaces {
-        let _ = namespace.within(&mut walk);
-    }
-    Ok(())
-}
-
-/// Makes the entries of a map those of `new`; `old` follows. Returns whether they differed.
-fn tell<K: Ord + Copy, V: Copy + PartialEq>(
-    map: &Map<'_>,
-    old: &mut BTreeMap<K, V>,
-    new: &BTreeMap<K, V>,
-    key: impl Fn(&K) -> Vec<u8>,
-    value: impl Fn(V) -> Vec<u8>,
-) -> Result<bool, Error> {
-    let telling = || Error::exchange("telling the programs of containers");
-    let mut changed = false;
-    // First, to make room.
-    let gone: Vec<K> = old.keys().filter(|entry| !new.contains_key(entry)).copied().collect();
-    for entry in gone {
-        match map.delete(&key(&entry)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(telling()(error)),
-            _ => _ = old.remove(&entry),
-        }
-        changed = true;
-    }
-    for (entry, told) in new.iter().filter(|(entry, told)| old.get(entry) != Some(told)).collect::<Vec<_>>() {
-        map.update(&key(entry), &value(*told), MapFlags::ANY).map_err(telling())?;
-        old.insert(*entry, *told);
-        changed = true;
-    }
-    Ok(changed)
 }
 
 /// Hands over the sockets that an iterator tells, and whether something is in flight or waits to be sent.
