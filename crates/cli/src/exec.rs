@@ -177,7 +177,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let capture = arguments.capture.begin(&scenario)?;
     let live = out.as_ref().and_then(|out| out.live(1));
     let live_run = live_run(live.as_ref(), &scenario.name, &scenario, HostsKind::Kernel, false);
-    let on_sample = on_sample(live_run.as_ref(), &scenario);
+    let on_sample = on_sample(live_run.as_ref());
     let outcome = executed(
         &scenario,
         &guest,

@@ -546,7 +546,7 @@ fn one_run(
         progress.finish();
         return outcome;
     }
-    let on_sample = on_sample(kept.live, scenario);
+    let on_sample = on_sample(kept.live);
     let on_sample = on_sample.as_deref();
     let outcome = match common.hosts {
         Habitat::Simulated => {

@@ -327,6 +327,7 @@ fn a_run_is_shown_before_it_ends_and_then_its_report() {
         "<h2>At work: Ten stations upload through one 802.11g access point, ",
         " of 1000 s</h2>",
         "id=\"live-goodput-over-time\"",
+        "id=\"live-air\"",
         "data-name=\"host 2\"",
     ] {
         assert!(live.contains(part), "{part}: {live:.600}");

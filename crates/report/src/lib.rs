@@ -11,7 +11,7 @@
 //! - [`run_files`], [`comparison_files`] and [`study_files`] list the possible files in advance.
 //! - [`read_run`] and [`read_comparison`] read such a folder, so that figures can be remade without a run.
 //! - [`export`]: a run in the formats of other tools.
-//! - [`part_of_run`], [`part_of_comparison`] and [`part_before_the_end`]: the same for a page that is there already. A browser has these
+//! - [`part_of_run`], [`part_of_comparison`] and, before the end, [`Going`]: the same for a page that is there already. A browser has these
 //!   alone, and no folders.
 //! - [`palette`]: the labels, colours and markers of these figures.
 //! - [`tables`]: the same figures as text for the terminal.
@@ -36,6 +36,7 @@ mod figures;
 mod folder;
 #[cfg(unix)]
 mod format;
+mod going;
 mod html;
 #[cfg(unix)]
 mod live;
@@ -54,9 +55,10 @@ pub use folder::{
 };
 #[cfg(unix)]
 pub use format::FigureFormat;
+pub use going::{Going, Sample, Sampler};
 #[cfg(unix)]
 pub use live::{LIVE_FOLDER, Live, LiveRun, live};
-pub use parts::{part_before_the_end, part_of_comparison, part_of_run};
+pub use parts::{part_of_comparison, part_of_run};
 
 use lasthop_scenario::{RunResult, Series};
 

@@ -3,16 +3,15 @@
 //!
 //! - `log.jsonl`: how many runs there will be, which have begun, and what came out of those that ended.
 //! - `run-N.jsonl`: of each run that goes on. Its first line is the result as far as it is known at its begin, with the
-//!   names of hosts and flows. Each other line is a sample of all flows.
-//!
-//! A run has some 1200 samples at most, however long it is: when there are more, the later ones are twice as far apart.
+//!   names of hosts and flows. Each other line is a [`Sample`].
 //!
 //! *What it leaves out*: limits, other queues and datagrams, which a result has; a format for other programs.
 
+use crate::going::{Going, Sample, Sampler};
 use crate::html;
 use lasthop_measure::Sampled;
-use lasthop_scenario::{ACCESS_POINT, FlowSample, QueueSample, RunResult, Series};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_scenario::{RunResult, Scenario};
+use lasthop_units::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::{self, File};
@@ -25,8 +24,6 @@ use std::sync::{Mutex, PoisonError};
 pub const LIVE_FOLDER: &str = ".lasthop-live";
 
 const LOG: &str = "log.jsonl";
-/// Samples before the next ones are twice as far apart; then after as many halves.
-const SAMPLES: u32 = 1200;
 /// The most bytes that are read of a file.
 const MOST_BYTES: u64 = 256 << 20;
 /// The most runs that a page lists: the last ones.
@@ -67,15 +64,6 @@ struct Begun {
     has_end: bool,
 }
 
-/// A sample of all flows: of each that is open its place among the flows, goodput since its sample before (Mb/s),
-/// smoothed RTT (ms), and window (segments); and, with simulated hosts, the packets in the access point's queue.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Sample {
-    t_s: f64,
-    flows: Vec<(usize, f64, Option<f64>, u32)>,
-    queue: Option<usize>,
-}
-
 /// Writes what a page shows while runs are at work. Nothing that goes wrong here ends a run: a page then shows less.
 #[derive(Debug)]
 pub struct Live {
@@ -108,25 +96,14 @@ impl Live {
     ///
     /// # Errors
     /// Its file cannot be written.
-    pub fn run(&self, label: &str, begun: RunResult, has_end: bool, sample: Span) -> io::Result<LiveRun<'_>> {
+    pub fn run(&self, label: &str, scenario: &Scenario, begun: RunResult, has_end: bool) -> io::Result<LiveRun<'_>> {
         let run = self.begun.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("run-{run}.jsonl"));
         let mut file = File::create_new(&path)?;
-        let flows = begun.flows.len();
-        let seconds = begun.duration_s / f64::from(SAMPLES / 2);
+        let sampler = Sampler::new(scenario);
         writeln!(file, "{}", serde_json::to_string(&Begun { label: label.to_owned(), result: begun, has_end })?)?;
         self.say(&Event::Begun { run, label: label.to_owned() });
-        let step = sample.max(Span::from_micros((seconds * 1e6) as u64));
-        let state = State {
-            begins: file.stream_position()?,
-            file,
-            at: None,
-            next: Time::ZERO,
-            step,
-            samples: 0,
-            sample: Sample::default(),
-            before: vec![(Time::ZERO, Bytes::ZERO); flows],
-        };
+        let state = State { begins: file.stream_position()?, file, sampler };
         Ok(LiveRun { live: self, run, label: label.to_owned(), path, state: Mutex::new(state) })
     }
 
@@ -152,14 +129,7 @@ struct State {
     file: File,
     /// Where the samples begin in it.
     begins: u64,
-    /// The moment of the sample that comes together, and whether it is written.
-    at: Option<(Time, bool)>,
-    next: Time,
-    step: Span,
-    samples: u32,
-    sample: Sample,
-    /// By flow: when it was written last, and what had been received by then.
-    before: Vec<(Time, Bytes)>,
+    sampler: Sampler,
 }
 
 impl LiveRun<'_> {
@@ -189,57 +159,13 @@ impl Drop for LiveRun<'_> {
 
 impl State {
     fn on_sample(&mut self, at: Time, sampled: Sampled<'_>) {
-        if self.at.is_some_and(|(last, _)| at < last) {
-            self.begin_again();
+        if self.sampler.begins_again(at) {
+            let _ = self.file.set_len(self.begins).and_then(|()| self.file.seek(SeekFrom::Start(self.begins)));
         }
-        let is_written = match self.at {
-            Some((same, is_written)) if same == at => is_written,
-            _ => {
-                self.write();
-                let is_due = at >= self.next;
-                if is_due {
-                    self.next = at + self.step;
-                }
-                self.at = Some((at, is_due));
-                is_due
-            }
-        };
-        if !is_written {
-            return;
-        }
-        let (flow, received, seen) = match sampled {
-            Sampled::Connection(flow, received, Some(seen)) => (flow, received, seen),
-            Sampled::Connection(.., None) => return,
-            Sampled::Queue(packets) => return self.sample.queue = Some(packets),
-            Sampled::Air { .. } => return,
-        };
-        let (since, before) = std::mem::replace(&mut self.before[flow], (at, received));
-        let goodput =
-            Rate::over(Bytes::new(received.get().saturating_sub(before.get())), at.saturating_since(since)).as_mbps();
-        self.sample.t_s = at.as_secs_f64();
-        self.sample.flows.push((flow, goodput, seen.tcp.srtt.map(Span::as_millis_f64), seen.tcp.cwnd_segments));
-    }
-
-    /// The run is tried once more: its samples begin anew.
-    fn begin_again(&mut self) {
-        let _ = self.file.set_len(self.begins).and_then(|()| self.file.seek(SeekFrom::Start(self.begins)));
-        (self.at, self.next, self.samples) = (None, Time::ZERO, 0);
-        self.before.fill((Time::ZERO, Bytes::ZERO));
-        self.sample = Sample::default();
-    }
-
-    fn write(&mut self) {
-        if self.sample.flows.is_empty() {
-            return;
-        }
-        let mut line = serde_json::to_string(&self.sample).expect("a sample is numbers");
-        line.push('\n');
-        let _ = self.file.write_all(line.as_bytes());
-        self.sample.flows.clear();
-        self.sample.queue = None;
-        self.samples += 1;
-        if self.samples == SAMPLES {
-            (self.samples, self.step) = (SAMPLES / 2, self.step * 2);
+        if let Some(sample) = self.sampler.on_sample(at, sampled) {
+            let mut line = serde_json::to_string(&sample).expect("a sample is numbers");
+            line.push('\n');
+            let _ = self.file.write_all(line.as_bytes());
         }
     }
 }
@@ -270,7 +196,7 @@ pub fn live(folder: &Path) -> Option<String> {
     // The one that began last and has samples.
     let run = going.iter().rev().find_map(|(run, _)| read_run(&folder.join(format!("run-{run}.jsonl"))));
     let listed = ended.len().saturating_sub(MOST_LISTED);
-    let run = run.map(|(Begun { label, result, has_end }, series)| html::going(&label, result, has_end, &series, &[]));
+    let run = run.map(|run| run.shown());
     Some(html::render(
         "live.html",
         &json!({ "planned": planned, "done": done, "run": run, "ended": &ended[listed..], "not_listed": listed }),
@@ -283,30 +209,12 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn read_run(path: &Path) -> Option<(Begun, Series)> {
+fn read_run(path: &Path) -> Option<Going> {
     let text = read(path).ok()?;
     let mut lines = text.split_inclusive('\n');
-    let begun: Begun = serde_json::from_str(lines.next()?).ok()?;
-    let mut series = Series::default();
+    let Begun { label, result, has_end } = serde_json::from_str(lines.next()?).ok()?;
+    let mut run = Going::new(&label, result, has_end);
     // A last line that is not whole is left out.
-    for sample in lines.filter_map(|line| serde_json::from_str::<Sample>(line).ok()) {
-        for (flow, goodput_mbps, srtt_ms, cwnd_segments) in sample.flows {
-            let Some(flow) = begun.result.flows.get(flow) else { continue };
-            let (flow, host) = (flow.id, flow.host);
-            series.flows.push(FlowSample {
-                t_s: sample.t_s,
-                flow,
-                host,
-                goodput_mbps,
-                srtt_ms,
-                cwnd_segments,
-                ..FlowSample::default()
-            });
-        }
-        if let Some(packets) = sample.queue {
-            let place = ACCESS_POINT.to_owned();
-            series.queues.push(QueueSample { t_s: sample.t_s, place, packets: packets as u32 });
-        }
-    }
-    (!series.flows.is_empty()).then_some((begun, series))
+    lines.filter_map(|line| serde_json::from_str::<Sample>(line).ok()).for_each(|sample| run.push(&sample));
+    run.has_samples().then_some(run)
 }

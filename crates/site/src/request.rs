@@ -1,14 +1,13 @@
 //! What a page asks, and what it is told.
 
 use lasthop_measure::{Sampled, begun};
-use lasthop_report::{CaseRun, part_before_the_end, part_of_comparison, part_of_run, set_figure_width};
+use lasthop_report::{CaseRun, Going, Sampler, part_of_comparison, part_of_run, set_figure_width};
 use lasthop_scenario::{
-    ACCESS_POINT, Case, FlowSample, HostsKind, Override, QueueSample, ResultFile as _, RunResult, Scenario, Series,
-    ineffective_keys, short_warmups,
+    Case, HostsKind, Override, ResultFile as _, RunResult, Scenario, Series, ineffective_keys, short_warmups,
 };
 use lasthop_sim::Options;
 use lasthop_study::{CaseError, compared, plan_cases};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::Time;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::sync::Mutex;
@@ -17,10 +16,9 @@ use std::time::Duration;
 
 /// The name of the scenario in messages.
 const NAME: &str = "scenario.toml";
-/// Milliseconds between two pictures of a run that goes on.
+/// The least milliseconds between two pictures of a run that goes on, and between them as a multiple of what one takes to draw.
 const PICTURE_MS: f64 = 150.0;
-/// The most samples of a flow in such a picture.
-const SAMPLES: f64 = 600.0;
+const TIMES_DRAWN: f64 = 9.0;
 
 /// A scenario, and what is to be done with it.
 #[derive(Debug, Deserialize)]
@@ -161,36 +159,19 @@ fn run(
 ) -> Result<(RunResult, Series), Mistake> {
     let begin = worker.now_ms();
     let build = lasthop_version::build();
-    let so_far = begun(scenario, build.clone(), HostsKind::Simulated);
     let label = if label.is_empty() { &scenario.name } else { label };
-    let seen = Mutex::new(Samples::new(scenario, begin));
+    let shown = begun(scenario, build.clone(), HostsKind::Simulated)
+        .map(|begun| Mutex::new((Sampler::new(scenario), Going::new(label, begun, true), begin + PICTURE_MS)));
     let on_sample = |at: Time, sampled: Sampled<'_>| {
-        let (Some(result), Ok(mut seen)) = (&so_far, seen.lock()) else { return };
-        match sampled {
-            Sampled::Connection(flow, received, Some(state)) => {
-                let of = &result.flows[flow];
-                seen.push(
-                    at,
-                    flow,
-                    received,
-                    FlowSample {
-                        t_s: at.as_secs_f64(),
-                        flow: of.id,
-                        host: of.host,
-                        srtt_ms: state.tcp.srtt.map(Span::as_millis_f64),
-                        cwnd_segments: state.tcp.cwnd_segments,
-                        ..FlowSample::default()
-                    },
-                );
-            }
-            Sampled::Connection(.., None) => {}
-            Sampled::Queue(packets) => seen.push_queue(at, packets),
-            Sampled::Air { busy, of } => seen.push_air(at, busy, of),
-        }
+        let Some(mut shown) = shown.as_ref().and_then(|shown| shown.lock().ok()) else { return };
+        let (sampler, going, next) = &mut *shown;
+        let Some(sample) = sampler.on_sample(at, sampled) else { return };
+        going.push(&sample);
         let now = worker.now_ms();
-        if now - seen.shown_at > PICTURE_MS && !seen.series.flows.is_empty() {
-            worker.say(&Answer::Going { case, html: part_before_the_end(label, result, &seen.series, &seen.air) });
-            seen.shown_at = worker.now_ms();
+        if now >= *next {
+            worker.say(&Answer::Going { case, html: going.part() });
+            let drawn = worker.now_ms();
+            *next = drawn + PICTURE_MS.max(TIMES_DRAWN * (drawn - now));
         }
     };
     let stop = AtomicBool::new(false);
@@ -199,74 +180,6 @@ fn run(
     let (mut result, series) = outcome.ok_or("the run was stopped")?;
     result.took(Duration::from_secs_f64((worker.now_ms() - begin).max(0.001) / 1e3));
     Ok((result, series))
-}
-
-/// The samples of a run that goes on, as far apart as a picture can show.
-struct Samples {
-    series: Series,
-    shown_at: f64,
-    step: Span,
-    /// By flow: when the next is taken, and when the last one was, with what had been received by then.
-    flows: Vec<(Time, Time, Bytes)>,
-    /// When the next of the queue is taken.
-    next_of_queue: Time,
-    /// Seconds, and the share of the time since the one before with a frame on the air.
-    air: Vec<(f64, f64)>,
-    /// The next of these, and the counts at the last one.
-    next_of_air: Time,
-    air_before: (Span, Span),
-}
-
-impl Samples {
-    fn new(scenario: &Scenario, now_ms: f64) -> Self {
-        let step = Span::from_secs_f64(scenario.duration.as_secs_f64() / SAMPLES).max(scenario.sample);
-        let flows = scenario.expanded_hosts().iter().map(|host| host.flows.len()).sum();
-        Self {
-            series: Series::default(),
-            shown_at: now_ms,
-            step,
-            flows: vec![(Time::ZERO, Time::ZERO, Bytes::ZERO); flows],
-            next_of_queue: Time::ZERO,
-            air: Vec::new(),
-            next_of_air: Time::ZERO,
-            air_before: (Span::ZERO, Span::ZERO),
-        }
-    }
-
-    fn push(&mut self, at: Time, flow: usize, received: Bytes, sample: FlowSample) {
-        let (next, since, before) = self.flows[flow];
-        if at < next {
-            return;
-        }
-        let more = Bytes::new(received.get().saturating_sub(before.get()));
-        let goodput_mbps = Rate::over(more, at.saturating_since(since)).as_mbps();
-        self.flows[flow] = (at + self.step, at, received);
-        self.series.flows.push(FlowSample { goodput_mbps, ..sample });
-    }
-
-    fn push_queue(&mut self, at: Time, packets: usize) {
-        if at >= self.next_of_queue {
-            self.next_of_queue = at + self.step;
-            let place = ACCESS_POINT.to_owned();
-            self.series.queues.push(QueueSample { t_s: at.as_secs_f64(), place, packets: packets as u32 });
-        }
-    }
-
-    /// The means of half seconds at least: one frame takes longer than some steps.
-    fn push_air(&mut self, at: Time, busy: Span, of: Span) {
-        let (busy_before, of_before) = self.air_before;
-        let is_new = of < of_before;
-        if !is_new && at < self.next_of_air {
-            return;
-        }
-        self.next_of_air = at + self.step.max(Span::from_secs_f64(0.5));
-        self.air_before = (busy, of);
-        // At the end of the warm-up the counts begin anew.
-        if !is_new && of > of_before {
-            let share = busy.saturating_sub(busy_before).as_secs_f64() / (of - of_before).as_secs_f64();
-            self.air.push((at.as_secs_f64(), share.clamp(0.0, 1.0)));
-        }
-    }
 }
 
 fn no_width() -> f64 {

@@ -60,6 +60,14 @@ fn two_cases_are_checked_then_run_one_after_the_other_and_shown_together() {
     assert!(last.contains("before-and-after") && last.contains("shorter"), "{}", &last[..300]);
 }
 
+/// It has many connections, of which no picture before the end has a line.
+#[test]
+fn short_transfers_beside_an_upload_run_to_their_end() {
+    let toml = format!("{TOML}[[hosts.flows]]\nkind = \"transfers\"\narrivals_per_s = 20\ntransfer_kib = 20\n");
+    let told = told(&toml, &[], true);
+    assert_eq!(events(&told), ["checked", "going", "ended", "done"], "{:?}", told.first());
+}
+
 #[test]
 fn a_result_is_the_simulators_but_for_how_long_it_took() {
     let told = told(TOML, &[], true);

@@ -35,7 +35,10 @@ function compiledModule() {
 
 // Short words for what tables and figures call by its name alone.
 const WORDS = [
-  [/\bstarved\b/i, "Starved: of the connections with something to send for 95 % of the time, those with less than a twentieth of their mean."],
+  [
+    /\bstarved\b/i,
+    "Starved: of the connections with something to send for 95 % of the time, those with less than a twentieth of their mean.",
+  ],
   [/\bJain\b/i, "Jain's index: how equal the shares are; 1 if all are equal, 1/n if one of n connections has all."],
   [/\bvalid\b/i, "Valid: nothing happened that could have falsified the result, such as a failed check."],
   [/\bp95\b/i, "p95: 95 % of the measured round trips are shorter."],
