@@ -11,14 +11,14 @@
 use crate::error::Error;
 use crate::layout::{Destination, FarEnd, LH_FAR_ENDS_MAX, LH_ROUTES_MAX};
 use crate::namespace::Namespace;
+use crate::netlink::Netlink;
 use libbpf_rs::{ErrorKind, Map, MapCore as _, MapFlags};
-use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteType};
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -57,7 +57,7 @@ pub(crate) struct Found {
 
 /// Looks for the namespaces of all processes. The calling thread is in `ours`. What comes in by a managed interface is not of a container.
 pub(crate) fn find(ours: &Namespace, managed: &[u32]) -> Result<Found, Error> {
-    let mut netlink = Netlink::open().map_err(Error::exchange_io("opening rtnetlink"))?;
+    let mut netlink = Routing(Netlink::open(NETLINK_ROUTE).map_err(Error::exchange_io("opening rtnetlink"))?);
     let mut found = Found::default();
     let told = &mut found.told;
     let (mut paths, hidden) = namespaces_of_processes().map_err(Error::exchange_io("listing the processes"))?;
@@ -178,22 +178,12 @@ fn namespaces_of_processes() -> io::Result<(BTreeMap<u32, PathBuf>, usize)> {
 }
 
 /// rtnetlink of the namespace in which it was opened.
-struct Netlink {
-    socket: Socket,
-    sequence: u32,
-}
+struct Routing(Netlink);
 
-impl Netlink {
-    fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Self { socket, sequence: 0 })
-    }
-
+impl Routing {
     /// The other ends of our interfaces but these that are in other namespaces: our number of that namespace, and the interface there.
     fn far_ends(&mut self, but: &[u32]) -> io::Result<Vec<(i32, u32)>> {
-        let links = self.ask(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP)?;
+        let links = self.0.ask(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP)?;
         let end = |message| {
             let RouteNetlinkMessage::NewLink(link) = message else { return None };
             if but.contains(&link.header.index) {
@@ -217,7 +207,7 @@ impl Netlink {
         let mut asked = NsidMessage::default();
         let descriptor = u32::try_from(namespace.file().as_raw_fd()).expect("an open file's is positive");
         asked.attributes.push(NsidAttribute::Fd(descriptor));
-        let answers = self.ask(RouteNetlinkMessage::GetNsId(asked), NLM_F_ACK)?;
+        let answers = self.0.ask(RouteNetlinkMessage::GetNsId(asked), NLM_F_ACK)?;
         let id = |message| {
             let RouteNetlinkMessage::NewNsId(answer) = message else { return None };
             answer.attributes.into_iter().find_map(|attribute| match attribute {
@@ -230,43 +220,12 @@ impl Netlink {
 
     /// Prefixes and the interfaces by which what is forwarded there leaves; 0: it is for this host, or is not forwarded.
     fn routes(&mut self) -> io::Result<BTreeMap<(u32, Ipv6Addr), u32>> {
-        let answers = self.ask(RouteNetlinkMessage::GetRoute(RouteMessage::default()), NLM_F_DUMP)?;
+        let answers = self.0.ask(RouteNetlinkMessage::GetRoute(RouteMessage::default()), NLM_F_DUMP)?;
         let routes = answers.into_iter().filter_map(|answer| match answer {
             RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
         });
         Ok(best(routes))
-    }
-
-    fn ask(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
-        self.sequence += 1;
-        let mut message = NetlinkMessage::from(request);
-        message.header.flags = NLM_F_REQUEST | flags;
-        message.header.sequence_number = self.sequence;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        let mut answers = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            let mut rest = &datagram[..];
-            while !rest.is_empty() {
-                let message = NetlinkMessage::deserialize(rest).map_err(io::Error::other)?;
-                let length = (message.header.length as usize).next_multiple_of(4);
-                rest = rest.get(length.max(1)..).unwrap_or_default();
-                if message.header.sequence_number != self.sequence {
-                    continue; // the end of an earlier conversation
-                }
-                match message.payload {
-                    NetlinkPayload::InnerMessage(answer) => answers.push(answer),
-                    NetlinkPayload::Done(_) => return Ok(answers),
-                    NetlinkPayload::Error(error) if error.code.is_none() => return Ok(answers),
-                    NetlinkPayload::Error(error) => return Err(error.to_io()),
-                    _ => {}
-                }
-            }
-        }
     }
 }
 

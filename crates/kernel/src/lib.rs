@@ -32,6 +32,7 @@ mod log;
 mod memory;
 mod mode;
 mod namespace;
+pub mod netlink;
 mod object;
 pub mod privilege;
 mod probe;

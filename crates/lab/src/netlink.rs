@@ -2,9 +2,7 @@
 
 use crate::error::{Doing, Result};
 use lasthop_units::{Bytes, Rate};
-use netlink_packet_core::{
-    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
-};
+use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
@@ -15,7 +13,6 @@ use netlink_packet_route::tc::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -34,17 +31,11 @@ pub(crate) struct Rule {
 }
 
 /// An rtnetlink connection to the namespace that opened it.
-pub(crate) struct Netlink {
-    socket: Socket,
-    sequence: u32,
-}
+pub(crate) struct Netlink(lasthop_kernel::netlink::Netlink);
 
 impl Netlink {
     pub(crate) fn open() -> Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE).doing("cannot open rtnetlink")?;
-        socket.bind_auto().doing("cannot bind rtnetlink")?;
-        socket.connect(&SocketAddr::new(0, 0)).doing("cannot connect to rtnetlink")?;
-        Ok(Self { socket, sequence: 0 })
+        lasthop_kernel::netlink::Netlink::open(NETLINK_ROUTE).map(Self).doing("cannot open rtnetlink")
     }
 
     /// Brings the link up with a transmit queue of `queue_packets`.
@@ -160,20 +151,7 @@ impl Netlink {
     }
 
     fn request(&mut self, payload: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.sequence += 1;
-        let mut message = NetlinkMessage::from(payload);
-        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        message.header.sequence_number = self.sequence;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        let (answer, _) = self.socket.recv_from_full()?;
-        match NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?.payload {
-            NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
-            NetlinkPayload::Error(error) => Err(error.to_io()),
-            other => Err(io::Error::other(format!("rtnetlink answered with {other:?}"))),
-        }
+        self.0.ask(payload, NLM_F_ACK | flags).map(drop)
     }
 }
 

@@ -5,16 +5,14 @@
 
 use crate::error::{Doing, Result};
 use crate::link::interface::Interface;
+use lasthop_kernel::netlink::Netlink;
 use lasthop_lastlink::Modulation;
 use lasthop_status::{Bssid, WifiLink};
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
-};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NetlinkDeserializable, NetlinkSerializable};
 use netlink_packet_generic::GenlMessage;
 use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
 use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
 use netlink_sys::protocols::NETLINK_GENERIC;
-use netlink_sys::{Socket, SocketAddr};
 use nix::errno::Errno;
 use std::fmt;
 use std::io;
@@ -47,9 +45,8 @@ pub(crate) struct Wifi {
 
 /// A connection to nl80211, in the network namespace where it was opened.
 struct Nl80211 {
-    socket: Socket,
+    netlink: Netlink,
     family: u16,
-    sequence: u32,
 }
 
 /// The interface's present link; `None`: not wireless, or not associated.
@@ -103,10 +100,8 @@ impl Wifi {
 impl Nl80211 {
     /// `None`: this kernel has no Wi-Fi.
     fn open() -> Result<Option<Self>> {
-        let mut socket = Socket::new(NETLINK_GENERIC).doing("cannot open generic netlink")?;
-        socket.bind_auto().doing("cannot bind generic netlink")?;
-        socket.connect(&SocketAddr::new(0, 0)).doing("cannot connect to generic netlink")?;
-        let mut nl80211 = Self { socket, family: 0, sequence: 0 };
+        let netlink = Netlink::open(NETLINK_GENERIC).doing("cannot open generic netlink")?;
+        let mut nl80211 = Self { netlink, family: 0 };
         let ask = GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas: vec![GenlCtrlAttrs::FamilyName("nl80211".to_owned())] };
         let answers = nl80211.ask(GenlMessage::from_payload(ask), NLM_F_ACK).doing("cannot look for nl80211")?;
         let id = answers.iter().flat_map(|answer| &answer.payload.nlas).find_map(|attribute| match attribute {
@@ -140,52 +135,11 @@ impl Nl80211 {
         F: fmt::Debug,
         GenlMessage<F>: NetlinkSerializable + NetlinkDeserializable,
     {
-        self.sequence += 1;
-        let mut message = NetlinkMessage::from(request);
-        message.header.flags = NLM_F_REQUEST | flags;
-        message.header.sequence_number = self.sequence;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        let mut answers = Vec::new();
-        loop {
-            // The kernel answers within the call to send, so all answers are already there.
-            let (datagram, _) = self.socket.recv_from_full()?;
-            if read(&datagram, self.sequence, &mut answers)? {
-                return Ok(answers);
-            }
-        }
+        self.netlink.ask(request, flags).or_else(|error| match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP) => Ok(Vec::new()),
+            _ => Err(error),
+        })
     }
-}
-
-/// Parses the messages of a datagram. Returns whether they are the last.
-fn read<F>(datagram: &[u8], sequence: u32, answers: &mut Vec<GenlMessage<F>>) -> io::Result<bool>
-where
-    F: fmt::Debug,
-    GenlMessage<F>: NetlinkDeserializable,
-{
-    let mut rest = datagram;
-    while !rest.is_empty() {
-        let message = NetlinkMessage::<GenlMessage<F>>::deserialize(rest).map_err(io::Error::other)?;
-        let length = (message.header.length as usize).next_multiple_of(4);
-        rest = rest.get(length.max(1)..).unwrap_or_default();
-        if message.header.sequence_number != sequence {
-            continue; // the end of an earlier conversation
-        }
-        match message.payload {
-            NetlinkPayload::InnerMessage(answer) => answers.push(answer),
-            NetlinkPayload::Done(_) => return Ok(true),
-            NetlinkPayload::Error(error) => {
-                let errno = Errno::from_raw(-error.raw_code());
-                let nothing =
-                    error.code.is_none() || matches!(errno, Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP);
-                return if nothing { Ok(true) } else { Err(error.to_io()) };
-            }
-            other => return Err(io::Error::other(format!("an unexpected message: {other:?}"))),
-        }
-    }
-    Ok(false)
 }
 
 fn is_station(interface: &Nl80211Message) -> bool {
@@ -280,6 +234,7 @@ fn modulation(rate: &[Nl80211RateInfo], mbps: f64) -> Modulation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_kernel::netlink::read;
     use lasthop_lastlink::{Bss, PhyRate};
     use lasthop_units::Rate;
 
@@ -446,26 +401,8 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_wireless_is_no_error() {
-        // NLMSG_ERROR with -ENODEV (19) and the request's header.
-        let (nothing, end) = answers(&["24 00 00 00 02 00 00 00 9c d0 d0 5b 00 00 00 00  ed ff ff ff \
-              1c 00 00 00 1c 00 05 00 9c d0 d0 5b 00 00 00 00"]);
-        assert!(nothing.is_empty() && end);
-    }
-
-    #[test]
-    fn a_refusal_and_what_is_cut_off_are_errors() {
-        let mut answers: Vec<GenlMessage<Nl80211Message>> = Vec::new();
-        let eperm = [36, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255];
-        let eperm: Vec<u8> = eperm.into_iter().chain([0; 16]).collect();
-        assert!(read(&eperm, 1, &mut answers).is_err());
-        assert!(read(&[1, 2, 3], 1, &mut answers).is_err());
-        assert!(read(&eperm[..20], 1, &mut answers).is_err());
-    }
-
-    #[test]
     fn this_kernel_can_be_asked() {
-        // With Wi-Fi or without: loopback is not wireless.
+        // With Wi-Fi or without: loopback is not wireless, which it says by an error.
         if let Some(mut nl80211) = Nl80211::open().expect("generic netlink") {
             assert_eq!(nl80211.radio(1).expect("an answer"), Radio::None);
         }
