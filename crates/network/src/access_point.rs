@@ -15,7 +15,7 @@ use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue as _, QueueConfig, ReadAck};
 use crate::random::{Streams, numbers};
 use crate::server::NewPace;
-use crate::statistics::{Observed, QueueId, Statistics, Way};
+use crate::statistics::{AirTime, Observed, QueueId, Statistics, Way};
 use crate::topology::Pace;
 use crate::turnaround::Turnarounds;
 use crate::watch::Log;
@@ -361,6 +361,13 @@ impl<P: Clone> AccessPoint<P> {
     }
 
     /// Adds the parts' counts. Returns the busy time of the access.
+    pub(crate) fn air(&self, now: Time) -> Option<AirTime> {
+        match &self.access {
+            Access::Wifi(medium) => Some(medium.air(now)),
+            Access::Wired(_) => None,
+        }
+    }
+
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) -> Span {
         for (place, link) in [(QueueId::PathUp, &self.up), (QueueId::PathDown, &self.down)] {
             statistics.links.push(link.statistics(place, now, statistics.elapsed));

@@ -267,6 +267,14 @@ impl<P: Clone> Network<P> {
         }
     }
 
+    /// Use of the air time, as [`statistics`](Network::statistics) has it, without the rest. `None`: there is no radio channel.
+    pub fn air(&self, now: Time) -> Option<AirTime> {
+        match &self.parts {
+            Parts::AccessPoint(parts) => parts.air(now.max(self.clock)),
+            Parts::Links(_) => None,
+        }
+    }
+
     /// The counts up to `now`, since the start or the last reset. Call [`advance`](Network::advance) to `now` first:
     /// due events do not count until processed.
     pub fn statistics(&self, now: Time) -> Statistics {

@@ -460,12 +460,8 @@ impl<'a> Simulation<'a> {
                 on_sample(now, Sampled::Queue(packets));
             }
         }
-        if let Some(on_sample) = self.options.on_sample {
-            let air = self.network.statistics(now).air;
-            let of = air.busy() + air.contention + air.idle;
-            if !of.is_zero() {
-                on_sample(now, Sampled::Air { busy: air.busy(), of });
-            }
+        if let (Some(on_sample), Some(air)) = (self.options.on_sample, self.network.air(now)) {
+            on_sample(now, Sampled::Air { busy: air.busy(), of: air.busy() + air.contention + air.idle });
         }
     }
 

@@ -67,7 +67,7 @@ use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{AnyQueue, Queue as _, QueueConfig, ReadAck};
 use crate::random::{Streams, happens};
 use crate::schedule::Schedule;
-use crate::statistics::{Cause, Observed, QueueId, StationStatistics, Statistics, Way};
+use crate::statistics::{AirTime, Cause, Observed, QueueId, StationStatistics, Statistics, Way};
 use crate::watch::AirFate;
 use categories::Marked;
 use held::Holds;
@@ -333,12 +333,18 @@ impl<P: Clone> Medium<P> {
         }
     }
 
+    pub(crate) fn air(&self, now: Time) -> AirTime {
+        match &self.per_node {
+            Some(per_node) => per_node.air(now),
+            None => self.air.until(now, self.air_use()),
+        }
+    }
+
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) {
-        if let Some(per_node) = &self.per_node {
-            per_node.report(now, statistics);
-        } else {
-            statistics.air = self.air.until(now, self.air_use());
-            statistics.collisions = self.collisions;
+        statistics.air = self.air(now);
+        match &self.per_node {
+            Some(per_node) => per_node.report(now, statistics),
+            None => statistics.collisions = self.collisions,
         }
         statistics.broadcasts = self.broadcasts;
         statistics.to_all = self.to_all;

@@ -3,7 +3,7 @@
 use super::{Kind, Part, PerNode, Signal};
 use crate::packet::{Outcome, Packet};
 use crate::random::happens;
-use crate::statistics::Statistics;
+use crate::statistics::{AirTime, Statistics};
 use crate::watch::AirFate;
 use crate::wifi::air_use::AirUse;
 use crate::wifi::direction::Link;
@@ -16,8 +16,11 @@ impl PerNode {
         self.air.all(&self.access)
     }
 
+    pub(in crate::wifi::medium) fn air(&self, now: Time) -> AirTime {
+        self.air.until(now, &self.access)
+    }
+
     pub(in crate::wifi::medium) fn report(&self, now: Time, statistics: &mut Statistics) {
-        statistics.air = self.air.until(now, &self.access);
         statistics.collisions = self.air.collisions();
         statistics.cells = self.air.report(now, &self.access);
     }
