@@ -202,21 +202,29 @@ fn peers(facts: &Facts, named: Option<Ipv4Addr>) -> (Option<bool>, String) {
     }
 }
 
-/// What has a network of its own on this host, and whether it is governed.
+/// What has a network of its own on this host, and whether it is governed. Of containers an agent that governs them knows best.
 fn containers(facts: &Facts, asked: &Asked<'_>) -> (bool, String) {
-    let containers = match (facts.containers, asked.containers) {
-        (0, _) => None,
-        (count, true) => {
-            Some(format!("{count} with a network of their own, whose connections the agent governs (containers)"))
+    let told = facts.agent.as_ref().and_then(|agent| agent.containers);
+    let count = facts.containers;
+    let of_their_own =
+        |verdict: &str| Some(format!("{count} with a network of their own, whose connections {verdict}"));
+    let (fine, containers) = match (told, asked.containers) {
+        (Some(told), _) => (told.closed == 0 && told.hidden == 0, Some(told.to_string())),
+        (None, _) if count == 0 => (true, None),
+        (None, false) => {
+            (false, of_their_own("are not governed: containers = true in the agent's configuration does that"))
         }
-        (count, false) => Some(format!(
-            "{count} with a network of their own, whose connections are not governed: containers = true in the agent's configuration \
-             does that"
-        )),
+        (None, true) if facts.agent.is_some() => (
+            false,
+            of_their_own(
+                "the agent that runs does not govern: containers = true takes a restart, and a kernel for mode control",
+            ),
+        ),
+        (None, true) => (true, of_their_own("the agent governs (containers)")),
     };
     let machines = (facts.machines > 0)
         .then(|| format!("{} virtual machines, whose connections only an agent in each can govern", facts.machines));
-    let fine = (facts.containers == 0 || asked.containers) && facts.machines == 0;
+    let fine = fine && facts.machines == 0;
     match Vec::from_iter(containers.into_iter().chain(machines)) {
         none if none.is_empty() => (fine, "no container or virtual machine has a network of its own here".to_owned()),
         some => (fine, some.join("; ")),
@@ -332,12 +340,19 @@ impl fmt::Display for Advice {
 mod tests {
     use super::look::AgentFacts;
     use super::*;
+    use lasthop_status::ContainerCounts;
     use std::collections::BTreeMap;
 
     fn facts(peers: u32, queue_ms: Option<f64>, tcp_bytes: u64) -> Facts {
         Facts {
             interface: "wlan0".to_owned(),
-            agent: Some(AgentFacts { loaded: true, mode: Mode::Advise, peers, rejected: BTreeMap::new() }),
+            agent: Some(AgentFacts {
+                loaded: true,
+                mode: Mode::Advise,
+                peers,
+                rejected: BTreeMap::new(),
+                containers: None,
+            }),
             leaves_by: Some("wlan0".to_owned()),
             tunnel: None,
             leaves_by_tunnel: None,
@@ -419,8 +434,9 @@ mod tests {
 
     #[test]
     fn containers_are_named_with_the_key_that_governs_them() {
-        let said = |counts: [usize; 2], key| {
-            let facts = Facts { containers: counts[0], machines: counts[1], ..facts(0, None, 0) };
+        let said = |counts: [usize; 2], key, told: Option<Option<ContainerCounts>>| {
+            let mut facts = Facts { containers: counts[0], machines: counts[1], ..facts(0, None, 0) };
+            facts.agent = facts.agent.zip(told).map(|(agent, containers)| AgentFacts { containers, ..agent });
             let asked = Asked {
                 interface: None,
                 tunnels: &[],
@@ -435,16 +451,27 @@ mod tests {
             let found = all.into_iter().find(|finding| finding.about == "containers").expect("always looked at");
             (found.fine, found.text)
         };
-        assert_eq!(said([0, 0], false).0, Some(true));
-        let (fine, text) = said([2, 0], false);
+        assert_eq!(said([0, 0], false, None).0, Some(true));
+        let (fine, text) = said([2, 0], false, None);
         assert!(fine == Some(false) && text.contains("not governed: containers = true in the agent's"), "{text}");
-        let (fine, text) = said([2, 0], true);
+        let (fine, text) = said([2, 0], true, None);
         assert!(fine == Some(true) && text.ends_with("whose connections the agent governs (containers)"), "{text}");
-        let (fine, text) = said([2, 1], true);
+        let (fine, text) = said([2, 1], true, None);
         assert!(
             fine == Some(false) && text.contains("; 1 virtual machines, whose connections only an agent in"),
             "{text}"
         );
+        // An agent that answers is believed, whatever configuration was read.
+        let counts = ContainerCounts { governed: 2, elsewhere: 1, ..ContainerCounts::default() };
+        let (fine, text) = said([0, 0], false, Some(Some(counts)));
+        assert!(
+            fine == Some(true) && text == "2 other network namespaces governed, 1 without a veth pair to this one",
+            "{text}"
+        );
+        let (fine, text) = said([2, 0], true, Some(Some(ContainerCounts { closed: 1, ..counts })));
+        assert!(fine == Some(false) && text.contains("escaped: 1 that cannot be entered"), "{text}");
+        let (fine, text) = said([2, 0], true, Some(None));
+        assert!(fine == Some(false) && text.contains("the agent that runs does not govern"), "{text}");
     }
 
     #[test]
