@@ -6,10 +6,10 @@ OUT ?= out
 VERSION ?= 0.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-wifi test-vpn test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-vpn test-containers test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the system packages that are missing (apt-get, as root or with sudo)
 	@scripts/system-packages
@@ -34,8 +34,11 @@ test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel ho
 test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (as test-kernels, and iperf3)
 	@scripts/test-wifi $(OUT)/kernels
 
-test-vpn: build ## the agent on a host whose traffic goes through WireGuard, between two network namespaces (root; wireguard-go, wireguard-tools, iperf3; a minute)
+test-vpn: build ## the agent on a host whose traffic goes through WireGuard, and OpenVPN, between two network namespaces (root; iperf3, wireguard-go, wireguard-tools, openvpn; a minute)
 	@scripts/test-vpn $(LASTHOP)
+
+test-containers: build ## the agent beside containers of Docker and podman, which upload to a server in a network namespace (root; iperf3, and what there is of docker.io, podman, slirp4netns, uidmap, passt; two minutes)
+	@scripts/test-containers $(LASTHOP)
 
 test-cdg: setup ## Linux's own CDG beside cdg-linux through one bottleneck, under Debian's 6.12 in an emulated machine (as test-kernels, and iperf3)
 	@scripts/test-cdg $(OUT)/kernels
