@@ -2,6 +2,7 @@
 
 mod bundle;
 mod load;
+mod simulated;
 
 pub(crate) use load::Upload;
 
@@ -25,16 +26,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct TrialArguments {
     #[command(subcommand)]
     command: Option<TrialCommand>,
-    /// How long it takes, in minutes
-    #[arg(long, value_name = "N", default_value_t = 30.0)]
-    minutes: f64,
-    /// The length of a block, in seconds
-    #[arg(long, value_name = "N", default_value_t = Plan::SHORT_BLOCK_S,
-          value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
-    block_s: u16,
-    /// By which the order in each pair is drawn, instead of a random one
-    #[arg(long, value_name = "N")]
-    seed: Option<u32>,
+    #[command(flatten)]
+    plan: PlanArguments,
     /// Begin it at the agent of this interface, instead of the first one found
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
@@ -47,6 +40,21 @@ pub(crate) struct TrialArguments {
     /// Print one JSON document: docs/guide/trial.md
     #[arg(long)]
     json: bool,
+}
+
+/// Which block is when.
+#[derive(Args)]
+struct PlanArguments {
+    /// How long it takes, in minutes
+    #[arg(long, value_name = "N", default_value_t = 30.0)]
+    minutes: f64,
+    /// The length of a block, in seconds
+    #[arg(long, value_name = "N", default_value_t = Plan::SHORT_BLOCK_S,
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
+    block_s: u16,
+    /// By which the order in each pair is drawn, instead of a random one
+    #[arg(long, value_name = "N")]
+    seed: Option<u32>,
 }
 
 #[derive(Subcommand)]
@@ -63,6 +71,8 @@ enum TrialCommand {
         #[arg(value_name = "ADDRESS:PORT")]
         server: SocketAddr,
     },
+    /// A trial of simulated hosts, in seconds: what it would find where a scenario is the truth
+    Simulate(Box<simulated::SimulateArguments>),
     /// Show trials that were kept by --bundle
     Read {
         /// The files; of several, a line each
@@ -91,10 +101,11 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
             load::upload(*server, &stop);
             return Ok(ExitCode::SUCCESS);
         }
+        Some(TrialCommand::Simulate(arguments)) => return simulated::run(arguments),
         Some(TrialCommand::Read { files, json }) => return bundle::read(files, *json).map(|()| ExitCode::SUCCESS),
         None => {}
     }
-    let plan = plan(arguments)?;
+    let plan = plan(&arguments.plan)?;
     if let Some(file) = &arguments.bundle {
         Bundle::check_place(file)?;
     }
@@ -112,17 +123,7 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
         plan.blocks(),
         plan.block_s
     ));
-    if plan.block_s < Plan::SHORT_BLOCK_S {
-        let least = Plan::SHORT_BLOCK_S;
-        tell(format_args!("note: blocks of less than {least} s measure how control begins more than what it does"));
-    }
-    let least = lasthop_trial::least_pairs(FIGURES + usize::from(load.is_some()));
-    if plan.pairs < least {
-        let minutes = (f64::from(least) * f64::from(plan.block_s) / 30.0).ceil();
-        tell(format_args!(
-            "note: fewer than {least} pairs of blocks give no verdict: --minutes {minutes:.0} is the least"
-        ));
-    }
+    tell_of_plan(&plan, FIGURES + usize::from(load.is_some()));
     let mut trial = Trial { plan, stream, told: BTreeMap::new(), last: None, peers: 0 };
     let asked = trial.follow(&stop, load.as_ref());
     let (ended, heard) = asked.with_context(|| format!("the agent at {}", path.display()))?;
@@ -136,8 +137,23 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
     Ok(if bundle.ended.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
+/// Says what a trial of this plan cannot tell, judged on so many figures.
+fn tell_of_plan(plan: &Plan, figures: usize) {
+    if plan.block_s < Plan::SHORT_BLOCK_S {
+        let least = Plan::SHORT_BLOCK_S;
+        tell(format_args!("note: blocks of less than {least} s measure how control begins more than what it does"));
+    }
+    let least = lasthop_trial::least_pairs(figures);
+    if plan.pairs < least {
+        let minutes = (f64::from(least) * f64::from(plan.block_s) / 30.0).ceil();
+        tell(format_args!(
+            "note: fewer than {least} pairs of blocks give no verdict: --minutes {minutes:.0} is the least"
+        ));
+    }
+}
+
 /// The plan of this command line.
-fn plan(arguments: &TrialArguments) -> Result<Plan> {
+fn plan(arguments: &PlanArguments) -> Result<Plan> {
     let seconds = arguments.minutes * 60.0;
     if !(seconds > 0.0 && seconds <= 1440.0 * 60.0) {
         bail!("--minutes {}: accepted: more than 0, and at most 1440", arguments.minutes);
@@ -264,7 +280,7 @@ mod tests {
     fn planned(words: &[&str]) -> Result<Plan> {
         let arguments = crate::Arguments::try_parse_from([&["lasthop", "trial"], words].concat())?;
         let crate::Command::Trial(arguments) = arguments.command else { panic!("trial") };
-        plan(&arguments)
+        plan(&arguments.plan)
     }
 
     #[test]

@@ -22,4 +22,5 @@ mod studies;
 mod tables;
 mod top;
 mod traces;
+mod trials;
 mod view;

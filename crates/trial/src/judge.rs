@@ -256,7 +256,8 @@ impl Effect {
             pairs: measured.len(),
             free: back(free),
             control: back(free + differences.mean()),
-            control_interval: differences.interval(LEVEL).map(|limits| limits.map(|limit| back(free + limit))),
+            // No figure is below 0, so no value of it is left out by that.
+            control_interval: differences.interval(LEVEL).map(|limits| limits.map(|limit| back(free + limit).max(0.0))),
             p: differences.p(),
             p_raised: 1.0,
             shows: Shows::Nothing,

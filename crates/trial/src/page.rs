@@ -72,7 +72,7 @@ impl fmt::Display for Outcome {
         )?;
         writeln!(
             f,
-            "{:<21}{:>10}{:>10}       {:<18}{:<22}p, raised",
+            "{:<21}{:>10}{:>10}       {:<18}{:<28}p, raised",
             "", "free", "control", "95 % interval", "change"
         )?;
         for effect in effects {
@@ -89,7 +89,7 @@ impl fmt::Display for Outcome {
             let change = effect.change();
             writeln!(
                 f,
-                "{name:<21}{free:>10}{control:>10} {unit:<5} {interval:<18}{change:<22}{:.4}{shows}",
+                "{name:<21}{free:>10}{control:>10} {unit:<5} {interval:<18}{change:<28}{:.4}{shows}",
                 effect.p_raised
             )?;
         }
@@ -151,7 +151,11 @@ struct Short(f64);
 impl Short {
     /// With a sign, and fewer digits: a change.
     fn signed(&self) -> String {
-        let decimals = if self.0.abs() < 1.0 { 1 } else { 0 };
+        let decimals = match self.0.abs() {
+            value if value >= 1.0 => 0,
+            value if value >= 0.1 => 1,
+            _ => 2,
+        };
         let digits = format!("{:.decimals$}", self.0.abs());
         let is_zero = digits.chars().all(|digit| matches!(digit, '0' | '.'));
         match self.0 {
@@ -162,7 +166,12 @@ impl Short {
     }
 
     fn percent(&self) -> String {
-        format!("{:.*} %", if self.0 < 10.0 { 1 } else { 0 }, self.0)
+        let decimals = match self.0 {
+            value if value >= 10.0 => 0,
+            value if value >= 0.1 => 1,
+            _ => 3,
+        };
+        format!("{:.decimals$} %", self.0)
     }
 }
 

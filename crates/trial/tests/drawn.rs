@@ -126,6 +126,35 @@ fn few_pairs_give_no_verdict_however_great_the_effect_and_no_traffic_none_either
 }
 
 #[test]
+fn no_interval_reaches_below_nothing() {
+    // Free, a host sends 1 to 8 of 10,000 segments again in its pairs; under control none. The greatest of the differences is
+    // twice as far from 0 as their mean, so that the interval of what control sends again would begin below 0.
+    let plan = Plan { id: 1, seed: 1, pairs: 8, block_s: 60 };
+    let told = (0..plan.blocks()).map(|block| {
+        let again = if plan.arm(block) == Arm::Free { u32::from(block / 2) + 1 } else { 0 };
+        let block = Block {
+            block,
+            lasted_ms: 20_000,
+            sent_bytes: 5_000_000,
+            segments: 10_000,
+            retransmitted: again,
+            ..Block::default()
+        };
+        Told { host: 1, block }
+    });
+    let outcome = judge(&plan, &told.collect::<Vec<_>>(), &[]);
+    let again = outcome.effects.iter().find(|of| of.figure == Figure::RetransmittedPercent).expect("it was measured");
+    let [low, high] = again.control_interval.expect("eight pairs");
+    assert!(low == 0.0 && high > 0.0 && again.control.abs() < 1e-9, "{again:?}");
+    // Its change is too small for one decimal, and is told all the same.
+    let page = outcome.to_string();
+    assert!(
+        page.contains(" points [−0.0") && page.contains("sent again by 0.0") && !page.contains("by 0.0 %"),
+        "{page}"
+    );
+}
+
+#[test]
 fn a_page_says_the_verdict_with_both_numbers_and_what_would_have_been_seen() {
     let page = drawn(5, 10, Effect { goodput: 0.94, rtt: 0.1, bursts: 0.0 }).to_string();
     println!("{page}");

@@ -17,8 +17,8 @@ pub(super) struct Bundle {
     lasthop_trial: u32,
     /// The version of the command that began it.
     version: String,
-    /// The kernel of the host that began it, without what a distribution appends.
-    kernel: String,
+    /// The kernel of the host that began it, without what a distribution appends; or that hosts were simulated.
+    pub(super) kernel: String,
     plan: Plan,
     /// Why it ended early; `None`: it did not.
     pub(super) ended: Option<String>,

@@ -1,0 +1,163 @@
+//! `lasthop trial simulate`: a trial of simulated hosts, whose agents take turns by the same plan, and are measured and judged by the
+//! same code as on a network.
+//!
+//! *What it leaves out*: the trial's own messages. All hosts begin at once, and all that they measure is there at the end. A host that
+//! loses too much ends it for all at once.
+
+use super::bundle::Bundle;
+use super::{PlanArguments, plan, tell_of_plan};
+use crate::built_in::Found;
+use crate::{FAILED, Interrupted, build, stop_on_signals};
+use anyhow::{Result, bail};
+use clap::Args;
+use lasthop_policy::{Decision, Observation, Policy, PolicyName, PolicyState};
+use lasthop_scenario::{HostSpec, Override};
+use lasthop_trial::{Arm, Ended, Part, Plan};
+use lasthop_units::{Span, Time};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Args)]
+pub(super) struct SimulateArguments {
+    /// The scenario, whose hosts with a policy take part: a TOML file (docs/guide/scenario.md), or the name of a built-in one
+    scenario: PathBuf,
+    #[command(flatten)]
+    plan: PlanArguments,
+    /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
+    overrides: Vec<Override>,
+    /// Keep what was measured in this file
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
+    /// Print one JSON document: docs/guide/trial.md
+    #[arg(long)]
+    json: bool,
+}
+
+/// The trial of a run.
+struct Together {
+    plan: Plan,
+    begins: Time,
+    /// Of each host that takes part.
+    parts: Vec<Part>,
+    /// Why it ended early.
+    ended: Option<Ended>,
+}
+
+/// The policy of a host that takes turns: in a block under control its own, which begins anew, else advice that nobody follows.
+struct Turns {
+    trial: Arc<Mutex<Together>>,
+    part: usize,
+    host: HostSpec,
+    policy: Box<dyn Policy + Send>,
+    arm: Option<Arm>,
+}
+
+/// `lasthop trial simulate`: exit code 1 if it ended early.
+pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
+    let seed = arguments.plan.seed.map(|seed| Override::seed(seed.into()));
+    let overrides: Vec<Override> = arguments.overrides.iter().cloned().chain(seed).collect();
+    let found = Found::scenario(&arguments.scenario)?;
+    let mut scenario = found.load(&overrides)?;
+    let plan = plan(&arguments.plan)?;
+    if let Some(file) = &arguments.bundle {
+        Bundle::check_place(file)?;
+    }
+    tell_of_plan(&plan, super::FIGURES);
+    // The last tick of each host is behind its last block.
+    scenario.duration = scenario.warmup + plan.lasts() + Span::from_secs(1);
+    let begins = Time::ZERO + scenario.warmup;
+    let trial = Arc::new(Mutex::new(Together { plan, begins, parts: Vec::new(), ended: None }));
+    let mut policies = |host: &HostSpec| match host.kind.policy.policy {
+        PolicyName::None => Ok(None),
+        PolicyName::External => {
+            Err("\"external\" takes part in no simulated trial; accepted: a policy of ours".to_owned())
+        }
+        _ => {
+            let part = together(&trial).join();
+            let policy = host.kind.policy.build_with(host.kind.parts);
+            Ok(Some(Box::new(Turns { trial: Arc::clone(&trial), part, host: host.clone(), policy, arm: None }) as _))
+        }
+    };
+    let stop = stop_on_signals()?;
+    let options =
+        lasthop_sim::Options { build: build(), series: false, stop: &stop, progress: &|_| {}, on_sample: None };
+    if lasthop_sim::run_with(&scenario, &options, &mut policies)?.is_none() {
+        return Err(Interrupted("nothing was kept".to_owned()).into());
+    }
+    let trial = together(&trial);
+    if trial.parts.is_empty() {
+        bail!("no host of the scenario has a policy; accepted: one or more, such as --set hosts.0.policy=lasthop");
+    }
+    let told = trial.parts.iter().flat_map(Part::told).collect();
+    let others = u32::try_from(trial.parts.len() - 1).unwrap_or(u32::MAX);
+    let mut bundle = Bundle::new(plan, told, Vec::new(), others, trial.ended.map(|ended| ended.to_string()));
+    bundle.kernel = "simulated hosts".to_owned();
+    if let Some(file) = &arguments.bundle {
+        bundle.keep(file)?;
+    }
+    bundle.show(arguments.json)?;
+    Ok(if bundle.ended.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn together(trial: &Mutex<Together>) -> MutexGuard<'_, Together> {
+    trial.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Together {
+    /// Another host takes part. Returns its index.
+    fn join(&mut self) -> usize {
+        let mut part = Part::default();
+        let host = self.parts.len();
+        part.begin(self.begins, self.plan, host as u32 + 1).expect("it is in no other");
+        self.parts.push(part);
+        host
+    }
+
+    /// A tick of a host. Returns what it does until the next one.
+    fn on_tick(&mut self, host: usize, observation: &Observation<'_>) -> Option<Arm> {
+        let now = observation.now;
+        if now < self.begins {
+            return None;
+        }
+        let part = &mut self.parts[host];
+        let _messages = part.poll(now);
+        let lost = part.on_tick(now, observation.flows.iter().map(|flow| (flow.id.0, flow.tcp)));
+        if let Some(Ended::Loses { got, .. }) = lost {
+            let why = Ended::OtherLoses { host: host as u32 + 1, got };
+            self.ended = Some(why);
+            self.parts.iter_mut().for_each(|part| part.leave(why));
+        }
+        self.parts[host].arm(now)
+    }
+}
+
+impl Policy for Turns {
+    fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
+        let arm = together(&self.trial).on_tick(self.part, observation);
+        if std::mem::replace(&mut self.arm, arm) != arm {
+            self.policy = self.host.kind.policy.build_with(self.host.kind.parts);
+        }
+        let mut decision = self.policy.on_tick(observation);
+        if self.arm != Some(Arm::Control) {
+            decision.new_flows = None;
+            for flow in &mut decision.flows {
+                (flow.bound, flow.enabled) = (None, None);
+            }
+        }
+        decision
+    }
+
+    fn word(&self) -> Option<lasthop_peers::Word> {
+        self.policy.word().filter(|_| self.arm == Some(Arm::Control))
+    }
+
+    fn state(&self) -> Option<PolicyState> {
+        self.policy.state().filter(|_| self.arm == Some(Arm::Control))
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.policy.failure()
+    }
+}

@@ -1,0 +1,67 @@
+//! `lasthop trial simulate` and `trial read`: the truth is that of the scenario.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn lasthop(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop"));
+    command.args(arguments).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    command.output().expect("the command starts")
+}
+
+/// A trial of five uploads over 20 ms whose send buffers hold 48 KiB, in seven pairs of blocks of 6 s: enough for a policy that bounds
+/// at once. It is kept in this file. Returns what it printed, and what `trial read` says of it.
+fn simulated(settings: &[&str], bundle: &Path) -> (Value, String) {
+    let bundle = bundle.to_str().expect("UTF-8");
+    let mut words = vec![
+        "trial",
+        "simulate",
+        "ten-uploads",
+        "--minutes",
+        "1.4",
+        "--block-s",
+        "6",
+        "--seed",
+        "1",
+        "--json",
+        "--bundle",
+        bundle,
+    ];
+    for setting in
+        ["hosts.0.count=5", "path.rtt_ms=20", "warmup_s=5", "hosts.0.send_buffer_kib=48", "hosts.0.policy=fixed"]
+            .iter()
+            .chain(settings)
+    {
+        words.extend(["--set", setting]);
+    }
+    let output = lasthop(&words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = lasthop(&["trial", "read", bundle, bundle]);
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    (serde_json::from_slice(&output.stdout).expect("JSON"), String::from_utf8_lossy(&read.stdout).into_owned())
+}
+
+#[test]
+fn a_simulated_trial_finds_the_effect_of_a_bound_and_none_of_one_that_never_binds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (found, read) = simulated(&["hosts.0.bound_segments=8"], &folder.path().join("effect.json"));
+    assert_eq!((&found["verdict"], &found["pairs"]), (&"helps".into(), &7.into()), "{found}");
+    let rtt = found["effects"].as_array().and_then(|all| all.iter().find(|effect| effect["figure"] == "rtt_p95_ms"));
+    let of = |key: &str| rtt.expect("it was measured")[key].as_f64().expect("a number");
+    // 5 · 8 segments of 1500 B are 24 ms of the 20 Mb/s here; 5 · 32, the buffers, 96 ms.
+    assert!(of("control") < 0.5 * of("free"), "{found}");
+    assert_eq!(found["hosts"].as_array().map(Vec::len), Some(5));
+    assert!(read.lines().all(|line| line.contains(": 5 hosts, 7 pairs; helps: p95 round trip ")), "{read}");
+
+    let (found, _) = simulated(&["hosts.0.bound_segments=1000000"], &folder.path().join("nothing.json"));
+    assert_eq!((&found["verdict"], &found["kernel"]), (&"no_effect".into(), &"simulated hosts".into()), "{found}");
+}
+
+#[test]
+fn a_scenario_without_a_policy_has_nobody_to_take_part() {
+    let output = lasthop(&["trial", "simulate", "ten-uploads", "--minutes", "1", "--block-s", "5"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no host of the scenario has a policy; accepted: one or more"), "{said}");
+}
