@@ -108,6 +108,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "measure",
             "network",
             "own",
+            "peers",
             "policy",
             "report",
             "scenario",
