@@ -80,8 +80,10 @@ function cases(chosen, hosts, access) {
 
 const chosen = () => Object.fromEntries(new FormData(form));
 const lines = (area) => area.value.split("\n").map((line) => line.trim()).filter(Boolean);
-// Whether the texts are what the choices make.
+// Whether the texts are something else than what the choices make.
 let isEdited = false;
+// Whether there is a picture of what runs.
+let isShown = false;
 
 function tell(state, words) {
   status.textContent = words;
@@ -97,29 +99,38 @@ function showCommand(cases) {
   command.textContent = `lasthop ${verb} scenario.toml${of} --out out`;
 }
 
-function remember(toml, cases) {
+// The address; a new one is a step that Back undoes.
+function remember(toml, cases, isNew) {
   const said = new URLSearchParams(new FormData(form));
   if (isEdited) {
     said.set("scenario", toml);
     cases.forEach((one) => said.append("case", one));
   }
-  history.replaceState(null, "", `#${said}`);
+  if (location.hash === `#${said}`) return;
+  isNew ? history.pushState(null, "", `#${said}`) : history.replaceState(null, "", `#${said}`);
 }
 
-function run() {
+// Says why nothing runs.
+function refuse(state, words, why) {
+  simulator.stop();
+  notes.replaceChildren();
+  report.replaceChildren();
+  results.replaceChildren();
+  mistake.textContent = why;
+  mistake.hidden = false;
+  tell(state, words);
+}
+
+function run(isNew = true) {
   const [toml, cases] = [text.value, lines(casesText)];
-  remember(toml, cases);
+  remember(toml, cases, isNew);
   showCommand(cases);
   document.getElementById("own").hidden = !isEdited;
   mistake.hidden = true;
   notes.replaceChildren();
-  if (!isEdited && !toml.includes("[[hosts]]")) {
-    simulator.stop();
-    report.replaceChildren();
-    results.replaceChildren();
-    return tell("mistake", "Choose at least one device.");
-  }
+  if (!isEdited && !toml.includes("[[hosts]]")) return refuse("mistake", "There is nothing to run.", "Choose at least one device.");
   tell("running", "Running.");
+  isShown = false;
   const begin = performance.now();
   simulator.ask({ toml, cases, run: true }, (answer) => heard(answer, begin, cases));
 }
@@ -127,11 +138,15 @@ function run() {
 function heard(answer, begin, cases) {
   const label = (number) => (cases.length ? `: ${cases[number].split(":")[0]}` : "");
   switch (answer.event) {
-    case "checked":
+    case "checked": {
       results.replaceChildren();
-      notes.replaceChildren(...answer.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
+      const same = !isEdited && !cases.length && form.elements.second.value !== "none";
+      const said = same ? ["beside it there would be the same once more: one case alone", ...answer.notes] : answer.notes;
+      notes.replaceChildren(...said.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
       break;
+    }
     case "going":
+      isShown = true;
       show(report, answer.html);
       break;
     case "ended":
@@ -142,11 +157,7 @@ function heard(answer, begin, cases) {
       tell("done", `Done: in ${((performance.now() - begin) / 1000).toFixed(1)} s, on this machine.`);
       break;
     default:
-      report.replaceChildren();
-      results.replaceChildren();
-      mistake.textContent = answer.text;
-      mistake.hidden = false;
-      tell(answer.event, answer.event === "broken" ? "lasthop itself has failed here: please report it." : "This scenario cannot be run.");
+      refuse(answer.event, answer.event === "broken" ? "lasthop itself has failed here: please report it." : "This scenario cannot be run.", answer.text);
   }
 }
 
@@ -172,7 +183,7 @@ function showNumbers() {
   }
 }
 
-onWidth(run);
+onWidth(() => document.documentElement.dataset.state === "done" && run());
 
 let soon;
 function later(what) {
@@ -183,6 +194,8 @@ function later(what) {
 form.addEventListener("input", () => {
   showNumbers();
   later(() => {
+    const wrong = [...form.elements].find((field) => !field.checkValidity());
+    if (wrong) return refuse("mistake", "There is nothing to run.", `${wrong.name}: ${accepted(wrong)}`);
     write();
     run();
   });
@@ -195,12 +208,16 @@ for (const area of [text, casesText]) {
   });
 }
 document.getElementById("stop").addEventListener("click", () => {
+  clearTimeout(soon);
+  if (document.documentElement.dataset.state !== "running") return;
   simulator.stop();
-  tell("stopped", "Stopped.");
+  if (!isShown) report.replaceChildren();
+  tell("stopped", isShown ? "Stopped: the figures show what ran until then." : "Stopped.");
 });
 document.getElementById("copy").addEventListener("click", async () => {
-  await navigator.clipboard.writeText(command.textContent);
-  tell(document.documentElement.dataset.state, "Copied: save the scenario as scenario.toml beside it.");
+  const copied = await navigator.clipboard.writeText(command.textContent).then(() => true, () => false);
+  const words = copied ? "Copied: save the scenario as scenario.toml beside it." : "The browser lets no page copy: select the command.";
+  tell(document.documentElement.dataset.state, words);
 });
 document.getElementById("roaming").addEventListener("click", () => {
   text.value = document.getElementById("roaming-toml").textContent.trim() + "\n";
@@ -208,6 +225,7 @@ document.getElementById("roaming").addEventListener("click", () => {
   isEdited = true;
   run();
   report.scrollIntoView();
+  report.focus();
 });
 document.getElementById("save").addEventListener("click", () => {
   const link = document.createElement("a");
@@ -216,15 +234,35 @@ document.getElementById("save").addEventListener("click", () => {
   link.click();
 });
 
+// What a choice may be.
+function accepted(field) {
+  if (field.options) return `accepted: ${[...field.options].map((option) => option.value).join(", ")}`;
+  return `accepted: ${field.min} to ${field.max}${field.step === "" ? ", a whole number" : ""}`;
+}
+
 function open() {
   const said = new URLSearchParams(location.hash.slice(1));
-  for (const field of form.elements) if (field.name && said.has(field.name)) field.value = said.get(field.name);
+  const wrong = [];
+  form.reset();
+  for (const field of form.elements) {
+    if (!field.name || !said.has(field.name)) continue;
+    field.value = said.get(field.name);
+    // A list and a slider take nothing else; a number may be too large.
+    if (field.selectedIndex === -1 || field.value !== said.get(field.name) || !field.checkValidity()) {
+      wrong.push(`${field.name} = ${said.get(field.name)}; ${accepted(field)}`);
+    }
+  }
+  if (wrong.length) {
+    form.reset();
+    showNumbers();
+    return refuse("mistake", "There is nothing to run.", `The address has what cannot be chosen: ${wrong.join("; ")}.`);
+  }
   showNumbers();
   write();
   if (said.has("scenario")) {
     [text.value, casesText.value, isEdited] = [said.get("scenario"), said.getAll("case").join("\n"), true];
   }
-  run();
+  run(false);
 }
 window.addEventListener("hashchange", open);
 open();

@@ -95,6 +95,9 @@ class Simulator {
 function show(place, html, only) {
   const made = document.createElement("template");
   made.innerHTML = html;
+  // What the reader has opened stays open.
+  const opened = place.querySelector("details")?.open;
+  if (opened !== undefined) place.dataset.opened = opened;
   const figures = [...made.content.querySelectorAll("figure")];
   const named = (name) => figures.find((figure) => figure.dataset.name === name);
   if (only) place.replaceChildren(...only.map(named).filter(Boolean));
@@ -106,6 +109,7 @@ function show(place, html, only) {
     place.replaceChildren(...first, ...seen);
     if (rest.length) {
       const details = place.appendChild(document.createElement("details"));
+      details.open = place.dataset.opened === "true";
       details.append(Object.assign(document.createElement("summary"), { textContent: "All figures and tables" }), ...rest);
     }
   }
