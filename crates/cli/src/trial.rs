@@ -52,7 +52,7 @@ struct PlanArguments {
     #[arg(long, value_name = "N", default_value_t = Plan::SHORT_BLOCK_S,
           value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
     block_s: u16,
-    /// By which the order in each pair is drawn, instead of a random one
+    /// By which the order in each pair is drawn, instead of a random one; of `simulate` the seed of its scenario as well
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
 }

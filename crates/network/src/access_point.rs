@@ -360,7 +360,7 @@ impl<P: Clone> AccessPoint<P> {
         inside_access + inside_hosts + self.up.packets_inside() + self.down.packets_inside()
     }
 
-    /// Adds the parts' counts. Returns the busy time of the access.
+    /// Use of the air time; `None`: it is wired.
     pub(crate) fn air(&self, now: Time) -> Option<AirTime> {
         match &self.access {
             Access::Wifi(medium) => Some(medium.air(now)),
@@ -368,6 +368,7 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
+    /// Adds the parts' counts. Returns the busy time of the access.
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) -> Span {
         for (place, link) in [(QueueId::PathUp, &self.up), (QueueId::PathDown, &self.down)] {
             statistics.links.push(link.statistics(place, now, statistics.elapsed));

@@ -25,8 +25,8 @@ pub struct Sample {
     air: Option<f64>,
 }
 
-/// Makes samples from what a run tells while it goes on. There are some 1200 at most, however long the run is. Flows in an open loop,
-/// which have many connections, are left out.
+/// Makes samples from what a run tells while it goes on: 1200 at most, and 600 more for each time that it takes twice as long as planned.
+/// Flows in an open loop, which have many connections, are left out.
 #[derive(Debug)]
 pub struct Sampler {
     /// By connection: its flow's place; `None`: of an open loop.
@@ -186,5 +186,56 @@ impl Going {
     /// The run in `live.html`.
     pub(crate) fn shown(&self) -> Value {
         html::going(&self.label, self.begun.clone(), self.has_end, &self.series, &self.air)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_measure::Seen;
+
+    const TOML: &str = "duration_s = 60\nwarmup_s = 1\n[access]\npreset = \"2012\"\n[[hosts]]\n[[hosts.flows]]\n";
+
+    fn sampler() -> Sampler {
+        Sampler::new(&Scenario::from_toml("scenario.toml", TOML, &[]).expect("a scenario"))
+    }
+
+    /// At this tenth of a second: so many bytes received by then, and the air busy for so much of all. Returns the sample before.
+    fn tell(sampler: &mut Sampler, tenth: u64, received: u64, [busy_ms, of_ms]: [u64; 2]) -> Option<Sample> {
+        let at = Time::ZERO + Span::from_millis(100 * tenth);
+        let _again = sampler.begins_again(at);
+        let whole = sampler.on_sample(at, Sampled::Connection(0, Bytes::new(received), Some(&Seen::default())));
+        sampler.on_sample(at, Sampled::Queue(7));
+        let [busy, of] = [busy_ms, of_ms].map(Span::from_millis);
+        sampler.on_sample(at, Sampled::Air { busy, of });
+        whole
+    }
+
+    #[test]
+    fn goodput_is_since_the_sample_before_and_the_air_a_mean_of_half_a_second() {
+        let mut sampler = sampler();
+        assert!(tell(&mut sampler, 0, 0, [0, 0]).is_none());
+        for tenth in 1..5 {
+            tell(&mut sampler, tenth, 12_500 * tenth, [0, 100 * tenth]);
+        }
+        tell(&mut sampler, 5, 62_500, [200, 500]);
+        let sample = tell(&mut sampler, 6, 75_000, [300, 600]).expect("the one at half a second");
+        // 12,500 bytes in 0.1 s; 0.2 of 0.5 s.
+        assert_eq!((sample.t_s, sample.queue, sample.air), (0.5, Some(7), Some(0.4)));
+        assert_eq!(sample.flows.iter().map(|flow| (flow.0, flow.1)).collect::<Vec<_>>(), [(0, 1.0)]);
+        // At the end of the warm-up counts begin anew: no share until half a second after.
+        tell(&mut sampler, 10, 125_000, [5, 10]);
+        assert_eq!(tell(&mut sampler, 15, 187_500, [255, 510]).expect("at 1 s").air, None);
+        assert_eq!(tell(&mut sampler, 16, 200_000, [255, 610]).expect("at 1.5 s").air, Some(0.5));
+    }
+
+    #[test]
+    fn a_run_that_is_tried_again_begins_anew_and_a_long_one_has_samples_further_apart() {
+        let mut sampler = sampler();
+        (0..20).for_each(|tenth| _ = tell(&mut sampler, tenth, tenth, [0, 0]));
+        assert!(!sampler.begins_again(Time::ZERO + Span::from_secs(2)) && sampler.begins_again(Time::ZERO));
+        // Planned are 600 samples of 0.1 s; here it goes on for ten times as long.
+        let kept = (0..6000).filter(|&tenth| tell(&mut sampler, tenth, tenth, [0, 0]).is_some()).count();
+        assert!((2500..2600).contains(&kept), "{kept}");
     }
 }

@@ -460,7 +460,9 @@ impl<'a> Simulation<'a> {
                 on_sample(now, Sampled::Queue(packets));
             }
         }
-        if let (Some(on_sample), Some(air)) = (self.options.on_sample, self.network.air(now)) {
+        if let Some(on_sample) = self.options.on_sample
+            && let Some(air) = self.network.air(now)
+        {
             on_sample(now, Sampled::Air { busy: air.busy(), of: air.busy() + air.contention + air.idle });
         }
     }

@@ -84,6 +84,8 @@ const lines = (area) => area.value.split("\n").map((line) => line.trim()).filter
 let isEdited = false;
 // Whether there is a picture of what runs.
 let isShown = false;
+// What a choice begins when no other follows it.
+let soon;
 
 function tell(state, words) {
   status.textContent = words;
@@ -122,6 +124,7 @@ function refuse(state, words, why) {
 }
 
 function run(isNew = true) {
+  clearTimeout(soon);
   const [toml, cases] = [text.value, lines(casesText)];
   remember(toml, cases, isNew);
   showCommand(cases);
@@ -157,7 +160,11 @@ function heard(answer, begin, cases) {
       tell("done", `Done: in ${((performance.now() - begin) / 1000).toFixed(1)} s, on this machine.`);
       break;
     default:
-      refuse(answer.event, answer.event === "broken" ? "lasthop itself has failed here: please report it." : "This scenario cannot be run.", answer.text);
+      refuse(
+        answer.event,
+        answer.event === "broken" ? "lasthop itself has failed here: please report it." : "This scenario cannot be run.",
+        answer.text,
+      );
   }
 }
 
@@ -183,9 +190,8 @@ function showNumbers() {
   }
 }
 
-onWidth(() => document.documentElement.dataset.state === "done" && run());
+onWidth(() => ["running", "done", "stopped"].includes(document.documentElement.dataset.state) && run());
 
-let soon;
 function later(what) {
   clearTimeout(soon);
   soon = setTimeout(what, 250);
@@ -237,24 +243,28 @@ document.getElementById("save").addEventListener("click", () => {
 // What a choice may be.
 function accepted(field) {
   if (field.options) return `accepted: ${[...field.options].map((option) => option.value).join(", ")}`;
-  return `accepted: ${field.min} to ${field.max}${field.step === "" ? ", a whole number" : ""}`;
+  return `accepted: ${field.min} to ${field.max}${field.step ? `, in steps of ${field.step}` : ", a whole number"}`;
 }
 
 function open() {
+  clearTimeout(soon);
   const said = new URLSearchParams(location.hash.slice(1));
   const wrong = [];
   form.reset();
   for (const field of form.elements) {
     if (!field.name || !said.has(field.name)) continue;
-    field.value = said.get(field.name);
+    const value = said.get(field.name);
+    field.value = value;
     // A list and a slider take nothing else; a number may be too large.
-    if (field.selectedIndex === -1 || field.value !== said.get(field.name) || !field.checkValidity()) {
-      wrong.push(`${field.name} = ${said.get(field.name)}; ${accepted(field)}`);
-    }
+    const isTaken = field.options ? field.value === value : value !== "" && Number(field.value) === Number(value);
+    if (!isTaken || field.selectedIndex === -1 || !field.checkValidity()) wrong.push(`${field.name} = ${value}; ${accepted(field)}`);
   }
   if (wrong.length) {
     form.reset();
     showNumbers();
+    write();
+    showCommand(lines(casesText));
+    document.getElementById("own").hidden = true;
     return refuse("mistake", "There is nothing to run.", `The address has what cannot be chosen: ${wrong.join("; ")}.`);
   }
   showNumbers();

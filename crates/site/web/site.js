@@ -95,7 +95,7 @@ class Simulator {
 function show(place, html, only) {
   const made = document.createElement("template");
   made.innerHTML = html;
-  // What the reader has opened stays open.
+  // The list of all figures stays open once it is.
   const opened = place.querySelector("details")?.open;
   if (opened !== undefined) place.dataset.opened = opened;
   const figures = [...made.content.querySelectorAll("figure")];

@@ -74,7 +74,7 @@ pub struct Effect {
     pub free: f64,
     /// Under control.
     pub control: f64,
-    /// The 95 % interval of `control`, beside this `free`; `None`: too few pairs for one.
+    /// The 95 % interval of `control`, beside this `free`, cut at 0; `None`: too few pairs for one.
     pub control_interval: Option<[f64; 2]>,
     /// The chance of such a difference without an effect.
     pub p: f64,
@@ -256,7 +256,7 @@ impl Effect {
             pairs: measured.len(),
             free: back(free),
             control: back(free + differences.mean()),
-            // No figure is below 0, so no value of it is left out by that.
+            // No figure is below 0: the cut removes no possible value.
             control_interval: differences.interval(LEVEL).map(|limits| limits.map(|limit| back(free + limit).max(0.0))),
             p: differences.p(),
             p_raised: 1.0,

@@ -209,7 +209,10 @@ fn containers(facts: &Facts, asked: &Asked<'_>) -> (bool, String) {
     let of_their_own =
         |verdict: &str| Some(format!("{count} with a network of their own, whose connections {verdict}"));
     let (fine, containers) = match (told, asked.containers) {
-        (Some(told), _) => (told.closed == 0 && told.hidden == 0, Some(told.to_string())),
+        (Some(told), _) => {
+            let governs = told.governed > 0 || told.elsewhere == 0;
+            (governs && told.closed == 0 && told.hidden == 0, Some(told.to_string()))
+        }
         (None, _) if count == 0 => (true, None),
         (None, false) => {
             (false, of_their_own("are not governed: containers = true in the agent's configuration does that"))

@@ -45,7 +45,7 @@ struct Together {
     ended: Option<Ended>,
 }
 
-/// The policy of a host that takes turns: in a block under control its own, which begins anew, else advice that nobody follows.
+/// The policy of a host that takes turns: under control its own, else advice that nobody follows. It begins anew at each change.
 struct Turns {
     trial: Arc<Mutex<Together>>,
     part: usize,
@@ -60,6 +60,9 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
     let overrides: Vec<Override> = arguments.overrides.iter().cloned().chain(seed).collect();
     let found = Found::scenario(&arguments.scenario)?;
     let mut scenario = found.load(&overrides)?;
+    if scenario.expanded_hosts().iter().all(|host| host.kind.policy.policy == PolicyName::None) {
+        bail!("no host of the scenario has a policy; accepted: one or more, such as --set hosts.0.policy=lasthop");
+    }
     let plan = plan(&arguments.plan)?;
     if let Some(file) = &arguments.bundle {
         Bundle::check_place(file)?;
@@ -87,9 +90,6 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
         return Err(Interrupted("nothing was kept".to_owned()).into());
     }
     let trial = together(&trial);
-    if trial.parts.is_empty() {
-        bail!("no host of the scenario has a policy; accepted: one or more, such as --set hosts.0.policy=lasthop");
-    }
     let told = trial.parts.iter().flat_map(Part::told).collect();
     let others = u32::try_from(trial.parts.len() - 1).unwrap_or(u32::MAX);
     let mut bundle = Bundle::new(plan, told, Vec::new(), others, trial.ended.map(|ended| ended.to_string()));
