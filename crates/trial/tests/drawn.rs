@@ -67,6 +67,9 @@ fn without_an_effect_at_most_five_percent_of_trials_give_a_verdict() {
     let share = verdicts(2000, 10, NONE, IS_VERDICT);
     assert!(share <= 0.05 + 3.0 * 0.0049, "{share}");
     assert!(share > 0.01, "a test that never speaks is none: {share}");
+    // With the fewest pairs that can give one.
+    let share = verdicts(2000, 7, NONE, IS_VERDICT);
+    assert!(share <= 0.05 + 3.0 * 0.0049 && share > 0.01, "{share}");
     // And where subsets are drawn, not all looked at: 100 trials, 0.022.
     let share = verdicts(100, 20, NONE, IS_VERDICT);
     assert!(share <= 0.05 + 3.0 * 0.022, "{share}");
