@@ -55,7 +55,7 @@ impl Netlink {
 /// Parses the messages of a datagram that answer the request with this number. Returns whether they are the last.
 ///
 /// # Errors
-/// As of [`Netlink::ask`].
+/// As [`Netlink::ask`].
 pub fn read<M: Debug + NetlinkDeserializable>(
     datagram: &[u8],
     sequence: u32,

@@ -135,10 +135,15 @@ impl Nl80211 {
         F: fmt::Debug,
         GenlMessage<F>: NetlinkSerializable + NetlinkDeserializable,
     {
-        self.netlink.ask(request, flags).or_else(|error| match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP) => Ok(Vec::new()),
-            _ => Err(error),
-        })
+        self.netlink.ask(request, flags).or_else(nothing_if_absent)
+    }
+}
+
+/// No answer, if the refusal says that there is no such object, or that it is not wireless.
+fn nothing_if_absent<T>(refusal: io::Error) -> io::Result<Vec<T>> {
+    match refusal.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP) => Ok(Vec::new()),
+        _ => Err(refusal),
     }
 }
 
@@ -401,8 +406,15 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_that_is_not_wireless_is_no_error_and_a_lack_of_rights_is_one() {
+        let answers = |errno: Errno| nothing_if_absent::<u8>(io::Error::from_raw_os_error(errno as i32));
+        assert!(answers(Errno::ENODEV).is_ok_and(|none| none.is_empty()));
+        assert_eq!(answers(Errno::EPERM).expect_err("an error").raw_os_error(), Some(Errno::EPERM as i32));
+    }
+
+    #[test]
     fn this_kernel_can_be_asked() {
-        // With Wi-Fi or without: loopback is not wireless, which it says by an error.
+        // With Wi-Fi or without: loopback is not wireless.
         if let Some(mut nl80211) = Nl80211::open().expect("generic netlink") {
             assert_eq!(nl80211.radio(1).expect("an answer"), Radio::None);
         }
