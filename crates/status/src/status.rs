@@ -110,7 +110,7 @@ pub struct ContainerCounts {
     pub elsewhere: u32,
 }
 
-/// Three counts: `2 network namespaces governed; ...`.
+/// `2 other network namespaces governed, 1 without a veth pair to this one`, and what escapes.
 impl fmt::Display for ContainerCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { governed, closed, hidden, elsewhere } = self;

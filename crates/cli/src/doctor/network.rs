@@ -5,7 +5,7 @@ mod look;
 use crate::say;
 use anyhow::Result;
 use lasthop_kernel::Mode as KernelMode;
-use lasthop_status::Mode;
+use lasthop_status::{ContainerCounts, Mode};
 use look::{Facts, Firewall, Seen};
 use serde::Serialize;
 use std::fmt;
@@ -209,6 +209,7 @@ fn containers(facts: &Facts, asked: &Asked<'_>) -> (bool, String) {
     let of_their_own =
         |verdict: &str| Some(format!("{count} with a network of their own, whose connections {verdict}"));
     let (fine, containers) = match (told, asked.containers) {
+        (Some(told), _) if told == ContainerCounts::default() => (true, None),
         (Some(told), _) => {
             let governs = told.governed > 0 || told.elsewhere == 0;
             (governs && told.closed == 0 && told.hidden == 0, Some(told.to_string()))
@@ -343,7 +344,6 @@ impl fmt::Display for Advice {
 mod tests {
     use super::look::AgentFacts;
     use super::*;
-    use lasthop_status::ContainerCounts;
     use std::collections::BTreeMap;
 
     fn facts(peers: u32, queue_ms: Option<f64>, tcp_bytes: u64) -> Facts {
@@ -473,6 +473,11 @@ mod tests {
         );
         let (fine, text) = said([2, 0], true, Some(Some(ContainerCounts { closed: 1, ..counts })));
         assert!(fine == Some(false) && text.contains("escaped: 1 that cannot be entered"), "{text}");
+        // Those on macvlan alone escape; and where there is nothing, nothing is counted.
+        let elsewhere = ContainerCounts { elsewhere: 2, ..ContainerCounts::default() };
+        assert_eq!(said([0, 0], true, Some(Some(elsewhere))).0, Some(false));
+        let (fine, text) = said([0, 0], true, Some(Some(ContainerCounts::default())));
+        assert!(fine == Some(true) && text.starts_with("no container"), "{text}");
         let (fine, text) = said([2, 0], true, Some(None));
         assert!(fine == Some(false) && text.contains("the agent that runs does not govern"), "{text}");
     }
