@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The name of the scenario in messages.
 const NAME: &str = "scenario.toml";
-/// The least milliseconds between two pictures of a run that goes on, and between them as a multiple of what one takes to draw.
+/// Milliseconds at least from one picture of a run that goes on to the next; and so many times what it took to draw: a tenth of the time.
 const PICTURE_MS: f64 = 150.0;
 const TIMES_DRAWN: f64 = 9.0;
 
