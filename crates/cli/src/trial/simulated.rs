@@ -2,7 +2,8 @@
 //! same code as on a network.
 //!
 //! *What it leaves out*: the trial's own messages. All hosts begin at once, and all that they measure is there at the end. A host that
-//! loses too much ends it for all at once.
+//! loses too much ends it for all at once. A kernel also changes the congestion control at each change between free and control; here
+//! only the limits come and go.
 
 use super::bundle::Bundle;
 use super::{PlanArguments, plan, tell_of_plan};
