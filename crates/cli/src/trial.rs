@@ -48,10 +48,9 @@ struct PlanArguments {
     /// How long it takes, in minutes
     #[arg(long, value_name = "N", default_value_t = 30.0)]
     minutes: f64,
-    /// The length of a block, in seconds
-    #[arg(long, value_name = "N", default_value_t = Plan::SHORT_BLOCK_S,
-          value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
-    block_s: u16,
+    /// The length of a block, in seconds; without it 60, or down to 36 where a verdict needs more pairs of blocks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
+    block_s: Option<u16>,
     /// By which the order in each pair is drawn, instead of a random one; of `simulate` the seed of its scenario as well
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
@@ -86,6 +85,8 @@ enum TrialCommand {
 
 /// An agent that says nothing for so long has ended, or hangs.
 const SILENT: Duration = Duration::from_secs(10);
+/// No shorter block is made without `--block-s`, in seconds: 24 s of it are left out, and control has mostly begun by then.
+const LEAST_BLOCK_S: u16 = 36;
 /// What is judged without short connections to a server: goodput, round trips, segments sent again.
 const FIGURES: usize = 3;
 /// The most bytes of a line of an agent.
@@ -105,7 +106,8 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
         Some(TrialCommand::Read { files, json }) => return bundle::read(files, *json).map(|()| ExitCode::SUCCESS),
         None => {}
     }
-    let plan = plan(&arguments.plan)?;
+    let figures = FIGURES + usize::from(arguments.load.is_some());
+    let plan = plan(&arguments.plan, figures)?;
     if let Some(file) = &arguments.bundle {
         Bundle::check_place(file)?;
     }
@@ -123,7 +125,7 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
         plan.blocks(),
         plan.block_s
     ));
-    tell_of_plan(&plan, FIGURES + usize::from(load.is_some()));
+    tell_of_plan(&plan, figures);
     let mut trial = Trial { plan, stream, told: BTreeMap::new(), last: None, peers: 0 };
     let asked = trial.follow(&stop, load.as_ref());
     let (ended, heard) = asked.with_context(|| format!("the agent at {}", path.display()))?;
@@ -141,7 +143,9 @@ pub(crate) fn run(arguments: &TrialArguments) -> Result<ExitCode> {
 fn tell_of_plan(plan: &Plan, figures: usize) {
     if plan.block_s < Plan::SHORT_BLOCK_S {
         let least = Plan::SHORT_BLOCK_S;
-        tell(format_args!("note: blocks of less than {least} s measure how control begins more than what it does"));
+        tell(format_args!(
+            "note: blocks of less than {least} s miss a part of the effect, for control takes its time to begin"
+        ));
     }
     let least = lasthop_trial::least_pairs(figures);
     if plan.pairs < least {
@@ -152,13 +156,14 @@ fn tell_of_plan(plan: &Plan, figures: usize) {
     }
 }
 
-/// The plan of this command line.
-fn plan(arguments: &PlanArguments) -> Result<Plan> {
+/// The plan of this command line, of a trial that is judged on so many figures.
+fn plan(arguments: &PlanArguments, figures: usize) -> Result<Plan> {
     let seconds = arguments.minutes * 60.0;
     if !(seconds > 0.0 && seconds <= 1440.0 * 60.0) {
         bail!("--minutes {}: accepted: more than 0, and at most 1440", arguments.minutes);
     }
-    let block_s = arguments.block_s;
+    let fits = (seconds / f64::from(2 * lasthop_trial::least_pairs(figures)) + 1e-6) as u16;
+    let block_s = arguments.block_s.unwrap_or(fits.clamp(LEAST_BLOCK_S, Plan::SHORT_BLOCK_S));
     let pairs = (seconds / (2.0 * f64::from(block_s)) + 1e-6).floor();
     if pairs < 1.0 || pairs > f64::from(Plan::PAIRS_MOST) {
         bail!(
@@ -280,14 +285,18 @@ mod tests {
     fn planned(words: &[&str]) -> Result<Plan> {
         let arguments = crate::Arguments::try_parse_from([&["lasthop", "trial"], words].concat())?;
         let crate::Command::Trial(arguments) = arguments.command else { panic!("trial") };
-        plan(&arguments.plan)
+        plan(&arguments.plan, FIGURES)
     }
 
     #[test]
     fn half_an_hour_has_fifteen_pairs_of_sixty_seconds() {
         let of = |words: &[&str]| planned(words).map(|plan| (plan.pairs, plan.block_s)).expect("a plan");
         assert_eq!(of(&[]), (15, 60));
-        assert_eq!(of(&["--minutes", "10"]), (5, 60));
+        // As many as a verdict needs, if blocks of 36 s are long enough for that.
+        assert_eq!(of(&["--minutes", "14"]), (7, 60));
+        assert_eq!(of(&["--minutes", "10"]), (7, 42));
+        assert_eq!(of(&["--minutes", "5"]), (4, 36));
+        assert_eq!(of(&["--minutes", "10", "--block-s", "60"]), (5, 60));
         assert_eq!(of(&["--minutes", "1", "--block-s", "3"]), (10, 3));
         assert_eq!(planned(&["--seed", "7"]).expect("a plan").seed, 7);
         for words in [

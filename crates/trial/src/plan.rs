@@ -52,7 +52,7 @@ impl Plan {
     pub const PAIRS_MOST: u16 = 720;
     /// The longest block, in seconds.
     pub const LONGEST_BLOCK_S: u16 = 3600;
-    /// A shorter block, in seconds, measures how control begins more than what it does.
+    /// In a shorter block, in seconds, control may begin only in the part that counts.
     pub const SHORT_BLOCK_S: u16 = 60;
     /// What is left out at the start of a block, up to two thirds of it.
     pub const LEFT_OUT: Span = Span::from_secs(40);

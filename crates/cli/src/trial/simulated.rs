@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
     if scenario.expanded_hosts().iter().all(|host| host.kind.policy.policy == PolicyName::None) {
         bail!("no host of the scenario has a policy; accepted: one or more, such as --set hosts.0.policy=lasthop");
     }
-    let plan = plan(&arguments.plan)?;
+    let plan = plan(&arguments.plan, super::FIGURES)?;
     if let Some(file) = &arguments.bundle {
         Bundle::check_place(file)?;
     }
