@@ -21,7 +21,7 @@ mod wifi;
 pub use client::{AskError, FOLDER, PREFIX, ask_agents, connect, sockets, watch};
 pub use gain::Gain;
 pub use lasthop_lastlink::Modulation;
-pub use status::{ContainerCounts, ProgramStatus, RuleStatus, Status};
+pub use status::{ContainerCounts, ProgramStatus, RelayStatus, RuleStatus, Status};
 pub use ungoverned::Ungoverned;
 pub use watched::{FLOWS_MOST, Meter, Neighbour, PEERS_MOST, TrialOrder, VERSION, Watched, WatchedFlow};
 pub use wifi::{Bssid, WifiLink};

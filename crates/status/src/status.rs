@@ -7,6 +7,7 @@ use lasthop_trial::Standing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 
 /// An agent's present state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Status {
     /// Datagrams on the beacons' port that were not heard since the start, by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rejected: BTreeMap<String, u64>,
+    /// The relay that the configuration names; `None`: it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<RelayStatus>,
     /// Hosts with data to send, including this one if it has.
     pub terminals: u32,
     /// TCP connections on the interface.
@@ -93,6 +97,28 @@ pub struct Status {
     /// The trial that it takes part in; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Standing>,
+}
+
+/// A relay of beacons, as an agent sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RelayStatus {
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// Time since it was last heard, in s; `None`: never on this interface.
+    pub heard_s: Option<f64>,
+    /// Whether it should have been heard by now.
+    pub silent: bool,
+}
+
+/// `192.0.2.7:29471, heard 2 s ago`, or what to look at.
+impl fmt::Display for RelayStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.heard_s {
+            Some(seconds) => write!(f, "{}, heard {} ago", self.address, Spell(seconds))?,
+            None => write!(f, "{}, not heard yet", self.address)?,
+        }
+        if self.silent { f.write_str(": does lasthop relay run there, with this group key?") } else { Ok(()) }
+    }
 }
 
 /// Network namespaces beside the agent's own, with the key `containers`.
@@ -164,6 +190,7 @@ impl Status {
             group: ready.group.clone(),
             peers: 0,
             rejected: BTreeMap::new(),
+            relay: None,
             terminals: 0,
             connections: 0,
             asleep: 0,
@@ -274,6 +301,9 @@ impl fmt::Display for Status {
             _ => {
                 writeln!(f, "  peers    {peers} heard; {} of them with something to send", terminals.saturating_sub(1))?
             }
+        }
+        if let Some(relay) = &self.relay {
+            writeln!(f, "  relay    {relay}")?;
         }
         writeln!(f, "  control  {}", self.control())?;
         writeln!(f, "  rate     {}", self.rate())?;
@@ -411,6 +441,20 @@ mod tests {
         let expected = "\n  left     2 connections, 1 of them sending: `leave` names reno\n  escaped  1 connection, 1 of them sending: \
                         its application, or a BPF program, has chosen bbr, dctcp";
         assert!(status.ends_with(expected), "{status}");
+    }
+
+    #[test]
+    fn a_relay_has_a_line_which_says_what_to_look_at_while_it_is_silent() {
+        let line = |heard_s, silent| {
+            let relay = RelayStatus { address: ([192, 0, 2, 7], 29471).into(), heard_s, silent };
+            let status = Status { relay: Some(relay), ..status() }.to_string();
+            status.lines().find(|line| line.starts_with("  relay")).expect("a line").to_owned()
+        };
+        assert_eq!(line(Some(0.4), false), "  relay    192.0.2.7:29471, heard 0 s ago");
+        assert_eq!(line(None, false), "  relay    192.0.2.7:29471, not heard yet");
+        let asks = "does lasthop relay run there, with this group key?";
+        assert_eq!(line(Some(130.0), true), format!("  relay    192.0.2.7:29471, heard 2 min 10 s ago: {asks}"));
+        assert_eq!(line(None, true), format!("  relay    192.0.2.7:29471, not heard yet: {asks}"));
     }
 
     #[test]

@@ -184,6 +184,7 @@ impl Agent<'_> {
             program: self.asked.as_ref().map(program),
             trial: self.trying.standing(now),
             rejected: self.rejected(),
+            relay: self.hearing.relay(now),
             ..self.status.clone()
         }
     }

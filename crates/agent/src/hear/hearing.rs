@@ -10,6 +10,7 @@ use lasthop_peers::beacon::{Beacon, GroupKey, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::{GroupId, Label, Labels};
 use lasthop_peers::{Arrived, Ear, Limits, Neighbourhood, Note, Own, PeerId, Reject, Rejections, Report};
+use lasthop_status::RelayStatus;
 use lasthop_status::record::Beacons;
 use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
@@ -235,6 +236,11 @@ impl Hearing {
             heard: self.listening.ear.table.heard(),
             rejected: self.listening.ear.table.rejections().total(),
         }
+    }
+
+    /// The relay, if one is configured.
+    pub(crate) fn relay(&self, now: Time) -> Option<RelayStatus> {
+        self.sockets.relay(now)
     }
 
     /// Rejected datagrams by cause.

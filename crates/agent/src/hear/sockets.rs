@@ -14,6 +14,7 @@ use crate::hear::port::Taken;
 use crate::link::interface::Interface;
 use crate::tell::log_limit::LogLimit;
 use lasthop_peers::relay;
+use lasthop_status::RelayStatus;
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::libc;
@@ -57,7 +58,10 @@ struct ToRelay {
     address: SocketAddr,
     /// The socket, and the index of its interface.
     open: Option<(UdpSocket, u32)>,
-    heard_at: Time,
+    /// When it was opened.
+    since: Time,
+    /// When the relay was last heard by it.
+    heard_at: Option<Time>,
     log_limit: LogLimit,
 }
 
@@ -180,7 +184,7 @@ impl Sockets {
             while taken < most {
                 let Ok(length) = socket.recv(&mut buffer) else { break };
                 let Some(news) = relay::unpack(&buffer[..length]) else { continue };
-                *heard_at = now;
+                *heard_at = Some(now);
                 for datagram in news {
                     taken += 1;
                     if !each(*address, datagram, true) {
@@ -209,6 +213,11 @@ impl Sockets {
         }
     }
 
+    /// The relay, if one is configured.
+    pub(crate) fn relay(&self, now: Time) -> Option<RelayStatus> {
+        self.relay.as_ref().map(|relay| relay.status(now))
+    }
+
     /// How many datagrams a beacon is: one over each address family, and one to the relay.
     pub(crate) fn open(&self) -> usize {
         let to_relay = self.relay.as_ref().is_some_and(|relay| relay.open.is_some());
@@ -227,7 +236,13 @@ impl Sockets {
 
 impl ToRelay {
     fn new(address: SocketAddr) -> Self {
-        Self { address, open: None, heard_at: Time::ZERO, log_limit: LogLimit::each_minute() }
+        Self { address, open: None, since: Time::ZERO, heard_at: None, log_limit: LogLimit::each_minute() }
+    }
+
+    fn status(&self, now: Time) -> RelayStatus {
+        let heard = self.heard_at.map(|at| now.saturating_since(at));
+        let silent = heard.unwrap_or(now.saturating_since(self.since)) > RELAY_SILENT || self.open.is_none();
+        RelayStatus { address: self.address, heard_s: heard.map(Span::as_secs_f64), silent }
     }
 
     /// Opens the socket, or closes that of a lost interface; warns while the relay is silent.
@@ -237,7 +252,7 @@ impl ToRelay {
             return;
         };
         if self.open.as_ref().is_none_or(|(_, index)| *index != interface.index) {
-            self.heard_at = now;
+            (self.since, self.heard_at) = (now, None);
             self.open = match self.connect(interface) {
                 Ok(socket) => Some((socket, interface.index)),
                 Err(error) => {
@@ -248,16 +263,12 @@ impl ToRelay {
                 }
             };
         }
-        let silent = now.saturating_since(self.heard_at);
+        let status = self.status(now);
         if self.open.is_some()
-            && silent > RELAY_SILENT
+            && status.silent
             && let Some(more) = self.log_limit.may_say(now)
         {
-            warn!(
-                "the relay {} does not answer for {} s: does lasthop relay run there, with this group key?{more}",
-                self.address,
-                silent.as_secs_f64().round()
-            );
+            warn!("the relay {status}{more}");
         }
     }
 

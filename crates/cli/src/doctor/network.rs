@@ -179,7 +179,9 @@ fn peers(facts: &Facts, named: Option<Ipv4Addr>) -> (Option<bool>, String) {
     if agent.mode == Mode::Observe {
         return (None, format!("{} heard; in mode observe nobody hears this host{rejected}", agent.peers));
     }
+    let relay = agent.relay.as_ref().map_or(String::new(), |relay| format!("; relay {relay}"));
     let isolated = match (named, facts.reaches_peer) {
+        _ if agent.relay.is_some() => String::new(),
         (Some(peer), Some(false)) => {
             format!(
                 "; {peer} does not answer on the link: the access point isolates its clients, or it is off (`lasthop relay` \
@@ -197,8 +199,8 @@ fn peers(facts: &Facts, named: Option<Ipv4Addr>) -> (Option<bool>, String) {
         _ => format!("; {} other devices answer on the link", facts.neighbours),
     };
     match agent.peers {
-        0 => (Some(false), format!("no other agent is heard{isolated}{rejected}")),
-        count => (Some(true), format!("{count} heard{rejected}")),
+        0 => (Some(false), format!("no other agent is heard{isolated}{relay}{rejected}")),
+        count => (Some(true), format!("{count} heard{relay}{rejected}")),
     }
 }
 
@@ -344,6 +346,7 @@ impl fmt::Display for Advice {
 mod tests {
     use super::look::AgentFacts;
     use super::*;
+    use lasthop_status::RelayStatus;
     use std::collections::BTreeMap;
 
     fn facts(peers: u32, queue_ms: Option<f64>, tcp_bytes: u64) -> Facts {
@@ -354,6 +357,7 @@ mod tests {
                 mode: Mode::Advise,
                 peers,
                 rejected: BTreeMap::new(),
+                relay: None,
                 containers: None,
             }),
             leaves_by: Some("wlan0".to_owned()),
@@ -496,6 +500,10 @@ mod tests {
             said(&Facts { reaches_peer: Some(true), ..alone.clone() }, Some(peer))
                 .contains("look at its agent, key and firewall")
         );
+        let mut relayed = alone.clone();
+        let relay = RelayStatus { address: ([10, 0, 0, 9], 29471).into(), heard_s: Some(2.4), silent: false };
+        relayed.agent.as_mut().expect("it runs").relay = Some(relay);
+        assert_eq!(said(&relayed, None), "no other agent is heard; relay 10.0.0.9:29471, heard 2 s ago");
         let mut keyless = alone;
         keyless.agent.as_mut().expect("it runs").rejected.insert("no-key".to_owned(), 12);
         assert!(said(&keyless, None).ends_with("not heard, by cause: no-key 12 (docs/guide/runbook.md#peers)"));

@@ -4,7 +4,7 @@ use super::Asked;
 use crate::trial::Upload;
 use anyhow::{Context as _, Result, bail};
 use lasthop_agent::Interface;
-use lasthop_status::{ContainerCounts, Mode, Status, Watched, WatchedFlow, ask_agents};
+use lasthop_status::{ContainerCounts, Mode, RelayStatus, Status, Watched, WatchedFlow, ask_agents};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -55,6 +55,7 @@ pub(super) struct AgentFacts {
     pub(super) mode: Mode,
     pub(super) peers: u32,
     pub(super) rejected: BTreeMap<String, u64>,
+    pub(super) relay: Option<RelayStatus>,
     /// `None`: it does not govern connections of containers.
     pub(super) containers: Option<ContainerCounts>,
 }
@@ -107,6 +108,7 @@ pub(super) fn look(asked: &Asked<'_>) -> Result<Facts> {
         mode: status.mode,
         peers: status.peers,
         rejected: status.rejected,
+        relay: status.relay,
         containers: status.containers,
     });
     Ok(Facts {
