@@ -6,6 +6,7 @@ use crate::object::{self, Variant};
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct, Typedef};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, FsType, statfs};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -304,7 +305,7 @@ fn privileged() -> bool {
 
 /// Where cgroup2 is mounted.
 pub(crate) fn cgroup2_root() -> Option<PathBuf> {
-    mounts_of("cgroup2").into_iter().next()
+    mounts_of("cgroup2", CGROUP2_SUPER_MAGIC).into_iter().next()
 }
 
 /// How many more agents can control on this machine, or report the last link. Each attaches a program to the root
@@ -323,13 +324,14 @@ pub fn tells_cgroups() -> bool {
     Btf::from_vmlinux().is_ok_and(|kernel| Variant::of(&kernel).cgroups_told)
 }
 
-/// Where file systems of this type are mounted.
-pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
+/// Where file systems of this type are mounted, without those that another mount hides.
+pub(crate) fn mounts_of(file_system: &str, magic: FsType) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();
     let mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let paths = mounts.filter(|words| words.get(2) == Some(&file_system));
     // the kernel writes blanks in paths as octal
-    paths.map(|words| PathBuf::from(words[1].replace("\\040", " "))).collect()
+    let paths = paths.map(|words| PathBuf::from(words[1].replace("\\040", " ")));
+    paths.filter(|path| statfs(path).is_ok_and(|found| found.filesystem_type() == magic)).collect()
 }
 
 /// Every congestion control in the kernel, regardless of namespace.

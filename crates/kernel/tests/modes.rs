@@ -6,6 +6,8 @@ mod support;
 use lasthop_kernel::{Kernel, Mode, Options, Outcome};
 use lasthop_laws::Bound;
 use lasthop_units::{Rate, Span};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -29,6 +31,24 @@ fn this_kernel_has_every_feature_and_each_is_described() {
     }
     assert_eq!(support.best_mode(), Mode::Control);
     assert_eq!(support.to_string().lines().count(), lasthop_kernel::Feature::ALL.len());
+}
+
+#[test]
+fn a_cgroup2_that_another_mount_hides_is_not_seen() {
+    needs_root!();
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).expect("a mount namespace");
+            let none = None::<&str>;
+            mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("mounts of our own");
+            assert!(lasthop_kernel::sees_cgroups());
+            mount(none, "/sys/fs", Some("tmpfs"), MsFlags::empty(), none).expect("a file system over it");
+            assert!(!lasthop_kernel::sees_cgroups());
+            mount(none, "/mnt", Some("cgroup2"), MsFlags::empty(), none).expect("it again");
+            assert!(lasthop_kernel::sees_cgroups());
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 #[test]

@@ -33,6 +33,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns};
+use nix::sys::statfs::BPF_FS_MAGIC;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
@@ -486,7 +487,7 @@ fn pin_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
 
 /// The BPF file system of this mount namespace, the usual place first.
 fn mounted() -> Option<PathBuf> {
-    let mounts = probe::mounts_of("bpf");
+    let mounts = probe::mounts_of("bpf", BPF_FS_MAGIC);
     let usual = mounts.iter().find(|path| path.as_path() == Path::new(USUAL)).cloned();
     usual.or_else(|| mounts.into_iter().next())
 }
