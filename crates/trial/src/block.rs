@@ -38,6 +38,8 @@ pub struct Meter {
     /// The connections at the last tick.
     before: BTreeMap<u64, TcpState>,
     measured: Option<Measured>,
+    /// The latest block in which data was acknowledged, be it before the part that counts.
+    pub(crate) sent_in: Option<u16>,
 }
 
 /// A block that is measured.
@@ -86,6 +88,10 @@ impl Meter {
         let ended = self.measured.take_if(|measured| Some(measured.block.block) != counts).map(Measured::finish);
         let before = std::mem::take(&mut self.before);
         self.before.extend(flows);
+        let got_on = |(id, flow): (&u64, &TcpState)| before.get(id).is_some_and(|then| flow.acked > then.acked);
+        if self.before.iter().any(got_on) {
+            self.sent_in = moment.map(|moment| moment.block);
+        }
         if let Some(block) = counts {
             let is_first = self.measured.is_none();
             let measured = self.measured.get_or_insert_with(|| Measured {

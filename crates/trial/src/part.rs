@@ -9,7 +9,8 @@
 //! 1. The one who began it tells the plan and its age every [`RUN_EVERY`]. Who hears it first joins, and takes the earliest
 //!    beginning that it has heard of: the messages wait in queues.
 //! 2. Each host measures its blocks and tells one every [`TELL_EVERY`], the newest and the earlier ones in turn: many are lost.
-//! 3. A host that sends less than [`KEEPS`] of what it sent while free leaves, and the trial ends.
+//! 3. A host that sends less than [`KEEPS`] of what it sent while free leaves, and the trial ends. One that has sent nothing since the
+//!    block began waits for a timeout from before it.
 //! 4. Whoever does not hear the one who began it for [`LEASE`] is out of the trial.
 //!
 //! *What it leaves out*: a host that only receives and gets too little. It cannot tell that from a server with nothing to send.
@@ -36,7 +37,7 @@ const TELL_EVERY: Span = Span::from_secs(2);
 const ENDS: u32 = 4;
 /// The part that a host must keep of what it sent while free, ...
 const KEEPS: f64 = 0.25;
-/// ... over so much of a block's time that counts, or half of that, ...
+/// ... over so much of a block's time that counts, or three quarters of that, ...
 const LOSES_FOR: Span = Span::from_secs(10);
 /// ... if it had sent so much.
 const LEAST_SENT: Rate = Rate::from_bps(100_000);
@@ -298,9 +299,11 @@ impl Running {
 
     /// Whether the host gets too little in the present block.
     fn lost(&self, moment: Moment) -> Option<Ended> {
-        let (block, had_data) = self.meter.present().filter(|_| moment.counts && moment.arm == Arm::Control)?;
+        let sends = self.meter.sent_in == Some(moment.block);
+        let (block, had_data) =
+            self.meter.present().filter(|_| moment.counts && moment.arm == Arm::Control && sends)?;
         let counts = self.plan.counts();
-        let long_enough = LOSES_FOR.min(Span::from_nanos(counts.as_nanos() / 2)).as_millis();
+        let long_enough = LOSES_FOR.min(Span::from_nanos(counts.as_nanos() / 4 * 3)).as_millis();
         let free =
             self.blocks.values().filter(|(block, had_data)| *had_data && self.plan.arm(block.block) == Arm::Free);
         let free: Vec<f64> = free.map(|(block, _)| block.sent().as_mbps()).collect();
@@ -507,6 +510,8 @@ mod tests {
     fn it_ends_where_a_host_with_data_to_send_gets_less_than_a_quarter() {
         let starved = |host: usize, arm| if host == 1 && arm == Some(Arm::Control) { 24 } else { 100 };
         let fine = |host: usize, arm| if host == 1 && arm == Some(Arm::Control) { 26 } else { 100 };
+        // As one that waits for a timeout since before the block.
+        let silent = |host: usize, arm| if host == 1 && arm == Some(Arm::Control) { 0 } else { 100 };
         let run = |rates: fn(usize, Option<Arm>) -> u64| {
             let mut place = Place::new(2, rates);
             while place.hosts[0].told().is_empty() {
@@ -519,12 +524,13 @@ mod tests {
         assert_eq!(said.as_deref(), Some(expected));
         let (over, at_the_end) = run(fine);
         assert_eq!(over.as_deref(), Some("it is over"));
+        assert_eq!(run(silent).0.as_deref(), Some("it is over"));
         // In the first block under control after a free one.
         let first =
             (1..8).find(|block| plan().arm(*block) == Arm::Control && (0..*block).any(|b| plan().arm(b) == Arm::Free));
         let begins = plan().block() * u64::from(first.expect("there is one"));
         let ran = at.saturating_since(Time::ZERO + Span::from_secs(1000));
-        assert!(ran > begins && ran < begins + plan().block(), "{ran:?}");
+        assert!(ran > begins && ran < begins + plan().block() + TELL_EVERY, "{ran:?}");
         assert!(at_the_end > at);
     }
 
