@@ -3,7 +3,8 @@
 //! 1. A pair of blocks counts with the hosts that measured both. Each [`Figure`] is one number for each of its blocks.
 //! 2. The effect is the mean over pairs of their difference; of times, of their logarithms: then it is a factor.
 //! 3. [`Differences`] test it and give its 95 % interval; [`holm`] raises the p of all judged figures.
-//! 4. A figure is better or worse where that p is at most 0.05. So with no effect at all, a verdict comes in at most 5 % of trials.
+//! 4. A figure is better or worse where that p is at most 0.05, and the change at least [`Figure::least`]. So with no effect at all, a
+//!    verdict comes in at most 5 % of trials.
 //! 5. [`Verdict`]: of what is better and worse. A total that falls by at most [`PRICE`] is no harm where round trips get shorter.
 
 use crate::block::Block;
@@ -152,6 +153,24 @@ impl Figure {
         matches!(self, Self::RttP95Ms | Self::CompletionMs)
     }
 
+    /// The least change that is better or worse, however sure a smaller one is: as a part of what was free, or in percent of segments.
+    pub const fn least(self) -> f64 {
+        match self {
+            Self::GoodputMbps => 0.02,
+            Self::RttP95Ms | Self::CompletionMs => 0.1,
+            Self::RetransmittedPercent => 0.5,
+        }
+    }
+
+    /// The change between two values, as [`Self::least`] has it; of times by their ratio, either way.
+    fn change(self, free: f64, control: f64) -> f64 {
+        match self {
+            Self::GoodputMbps => (control - free).abs() / free,
+            Self::RttP95Ms | Self::CompletionMs => (control / free).max(free / control) - 1.0,
+            Self::RetransmittedPercent => (control - free).abs(),
+        }
+    }
+
     /// Of some hosts' blocks; `None`: not measured.
     fn of(self, blocks: &[Block], probes: &[f64]) -> Option<f64> {
         let mean = |values: &[f64]| {
@@ -270,7 +289,9 @@ impl Effect {
     fn judged(self, p_raised: f64, detectable: Option<f64>) -> Self {
         let more_is_better = self.figure == Figure::GoodputMbps;
         let shows = match self.control.partial_cmp(&self.free) {
-            _ if p_raised > LEVEL => Shows::Nothing,
+            _ if p_raised > LEVEL || self.figure.change(self.free, self.control) < self.figure.least() => {
+                Shows::Nothing
+            }
             Some(std::cmp::Ordering::Greater) if more_is_better => Shows::Better,
             Some(std::cmp::Ordering::Less) if !more_is_better => Shows::Better,
             _ => Shows::Worse,
@@ -280,7 +301,8 @@ impl Effect {
             Figure::RetransmittedPercent => least,
             Figure::RttP95Ms | Figure::CompletionMs => libm::exp(least) - 1.0,
         });
-        Self { p_raised, shows, detectable: detectable.filter(|least| least.is_finite()), ..self }
+        let detectable = detectable.filter(|least| least.is_finite()).map(|least| least.max(self.figure.least()));
+        Self { p_raised, shows, detectable, ..self }
     }
 }
 

@@ -151,10 +151,26 @@ fn no_interval_reaches_below_nothing() {
     assert!(low == 0.0 && high > 0.0 && again.control.abs() < 1e-9, "{again:?}");
     // Its change is too small for one decimal, and is told all the same.
     let page = outcome.to_string();
-    assert!(
-        page.contains(" points [−0.0") && page.contains("sent again by 0.0") && !page.contains("by 0.0 %"),
-        "{page}"
-    );
+    assert!(page.contains(" points [−0.0") && page.contains("sent again by 0.5 % of segments"), "{page}");
+}
+
+#[test]
+fn a_change_that_matters_to_nobody_is_no_verdict_however_sure() {
+    let verdict = |sent_bytes, rtt_p95_us| {
+        let plan = Plan { id: 1, seed: 1, pairs: 8, block_s: 60 };
+        let free =
+            Block { lasted_ms: 20_000, sent_bytes: 5_000_000, rtt_p95_us: 300_000, rtts: 40, ..Block::default() };
+        let told = (0..plan.blocks()).map(|block| {
+            let measured = if plan.arm(block) == Arm::Free { free } else { Block { sent_bytes, rtt_p95_us, ..free } };
+            Told { host: 1, block: Block { block, ..measured } }
+        });
+        judge(&plan, &told.collect::<Vec<_>>(), &[]).verdict
+    };
+    assert_eq!(verdict(4_910_000, 300_000), Verdict::NoEffect);
+    assert_eq!(verdict(4_890_000, 300_000), Verdict::Harms);
+    assert_eq!(verdict(5_000_000, 275_000), Verdict::NoEffect);
+    assert_eq!(verdict(5_000_000, 270_000), Verdict::Helps);
+    assert_eq!(verdict(4_890_000, 270_000), Verdict::Helps, "the price");
 }
 
 #[test]
