@@ -1,9 +1,10 @@
 //! A host's part in a trial.
 //!
 //! ```text
-//!         Run                    over             End, or not heard for LEASE
-//!  none ───────> takes turns ──────────> tells ────────────────────────────────> none
-//!                     └── loses, or leaves for another cause: tells, and is as its configuration says
+//!         Run                    over             End
+//!  none ───────> takes turns ──────────> tells ────────> none
+//!                     ├── loses, or leaves for another cause: tells, and is as its configuration says
+//!                     └── not heard for LEASE: is as its configuration says, until it hears Run again
 //! ```
 //!
 //! 1. The one who began it tells the plan and its age every [`RUN_EVERY`]. Who hears it first joins, and takes the earliest
@@ -11,7 +12,7 @@
 //! 2. Each host measures its blocks and tells one every [`TELL_EVERY`], the newest and the earlier ones in turn: many are lost.
 //! 3. A host that sends less than [`KEEPS`] of what it sent while free leaves, and the trial ends. One that has sent nothing since the
 //!    block began waits for a timeout from before it.
-//! 4. Whoever does not hear the one who began it for [`LEASE`] is out of the trial.
+//! 4. Whoever does not hear the one who began it for [`LEASE`] is out of the trial, until it does.
 //!
 //! *What it leaves out*: a host that only receives and gets too little. It cannot tell that from a server with nothing to send.
 
@@ -73,7 +74,9 @@ pub enum Ended {
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     running: Option<Running>,
-    /// The last one that it was in: it joins it no second time.
+    /// The one whose beginner it hears no longer: it goes on with it if it does again.
+    lapsed: Option<Running>,
+    /// The last one that it was in: once it has ended there, it joins it no second time.
     last: Option<u32>,
 }
 
@@ -137,9 +140,17 @@ impl Part {
         Ok(())
     }
 
-    /// Takes a message. `host` is drawn for a trial that it joins; `None`: it may join none. Returns whether it has joined one.
+    /// Takes a message. `host` is drawn for a trial that it joins; `None`: it may join none. Returns whether it has joined one, or goes on
+    /// with one.
     pub fn on_message(&mut self, now: Time, message: Message, host: Option<u32>) -> bool {
         match (message, &mut self.running) {
+            (Message::Run(plan, _), None)
+                if host.is_some() && self.lapsed.as_ref().is_some_and(|lapsed| lapsed.plan == plan) =>
+            {
+                self.running = self.lapsed.take();
+                self.on_message(now, message, host);
+                return true;
+            }
             (Message::Run(plan, elapsed), None) => {
                 let Some(host) = host.filter(|_| self.last != Some(plan.id) && elapsed < plan.lasts()) else {
                     return false;
@@ -178,8 +189,11 @@ impl Part {
     /// What is to be told now. Ends what is over.
     pub fn poll(&mut self, now: Time) -> Vec<Message> {
         let Some(running) = &mut self.running else { return Vec::new() };
-        let is_lapsed = !running.is_ours && now.saturating_since(running.heard_at) > LEASE;
-        if is_lapsed || running.is_abandoned && running.ends_told >= ENDS {
+        if !running.is_ours && now.saturating_since(running.heard_at) > LEASE {
+            self.lapsed = self.running.take();
+            return Vec::new();
+        }
+        if running.is_abandoned && running.ends_told >= ENDS {
             self.running = None;
             return Vec::new();
         }
@@ -188,6 +202,7 @@ impl Part {
 
     /// The host leaves, or ends what it has begun. What it has measured is told on.
     pub fn leave(&mut self, why: Ended) {
+        self.lapsed = None;
         if let Some(running) = &mut self.running {
             running.end(why);
         }
@@ -477,9 +492,11 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_hear_the_one_who_began_it_is_out_after_the_lease_and_stays_out() {
+    fn who_does_not_hear_the_one_who_began_it_is_out_after_the_lease_until_it_does() {
         let mut place = Place::new(2, |_, _| 100);
-        place.tick(|| false);
+        for _ in 0..60 {
+            place.tick(|| false);
+        }
         assert!(place.arms()[1].is_some());
         let heard_last = place.now;
         while place.arms()[1].is_some() {
@@ -487,6 +504,17 @@ mod tests {
         }
         let silent = place.now.saturating_since(heard_last);
         assert!(silent >= LEASE && silent <= LEASE + TICK * 2, "{silent:?}");
+        let measured = place.hosts[1].lapsed.as_ref().expect("it may go on").blocks.len();
+        assert!(measured > 0);
+        place.tick(|| false);
+        place.tick(|| false);
+        assert_eq!(place.arms()[1], place.arms()[0]);
+        assert_eq!(place.hosts[1].running.as_ref().map(|running| running.blocks.len()), Some(measured));
+        // Not once it has left.
+        while place.arms()[1].is_some() {
+            place.tick(|| true);
+        }
+        place.hosts[1].leave(Ended::Reconfigured);
         place.tick(|| false);
         place.tick(|| false);
         assert_eq!(place.arms()[1], None);
