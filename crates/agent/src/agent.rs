@@ -10,6 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::hear::hearing::Hearing;
 use crate::link::interface::Interface;
 use crate::link::last_link::{LastLink, flow_sight};
+use crate::link::rts::RtsThreshold;
 use crate::link::wifi::Wifi;
 use crate::program::Asked;
 use crate::tcp::host_tcp::{HostTcp, Left, Loaded, Loader, SocketSample, StateChange, flow_sample};
@@ -24,7 +25,7 @@ use lasthop_laws::bound::Bound;
 use lasthop_peers::group::Label;
 use lasthop_peers::{Neighbourhood, Report};
 use lasthop_policy::governor::{FlowSample, Governor, Turn};
-use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
+use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName, Rts, RtsRule};
 use lasthop_status::Mode;
 use lasthop_status::record::{Event, ProgramTotals, Ready, State, Tick, Totals};
 use lasthop_status::{Meter, Status};
@@ -56,6 +57,8 @@ pub(crate) struct Agent<'a> {
     /// The tick on which that program has not decided yet.
     seen: Option<Seen>,
     adopt_again_at: Time,
+    rts_rule: RtsRule,
+    rts: RtsThreshold,
     pub(crate) hearing: Hearing,
     report: Report,
     /// `None`: servers are not told.
@@ -140,6 +143,8 @@ impl<'a> Agent<'a> {
             asked,
             seen: None,
             adopt_again_at: Time::ZERO,
+            rts_rule: RtsRule::default(),
+            rts: RtsThreshold::begin(),
             hearing,
             report: Report::default(),
             last_link,
@@ -233,6 +238,8 @@ impl<'a> Agent<'a> {
         if let Err(error) = done {
             self.on_trouble(now, &error);
         }
+        let may_set = self.mode == Mode::Control && self.config.radio.rts == Rts::Auto && self.tcp.is_some();
+        self.rts.follow(self.interface.index, may_set && self.rts_rule.holds(now));
         let Self { last_link, sights, .. } = self;
         let reported = last_link.as_mut().and_then(|last_link| last_link.on_tick(now, sights));
         self.record_report(reported);
@@ -327,6 +334,7 @@ impl<'a> Agent<'a> {
             asked.on_taken(now, turn.failure.as_deref());
         }
         self.report = turn.report;
+        self.rts_rule.on_tick(now, &turn, &peers);
         self.see_nothing();
         let (until, left_out) = self.apply(now, &sockets, &mut turn)?;
         self.log(now, &sockets, &turn);
@@ -403,8 +411,9 @@ impl<'a> Agent<'a> {
         is_heard
     }
 
-    /// Gives the sockets their own congestion control back and writes the totals.
+    /// Gives the radio its RTS threshold and the sockets their own congestion control back, and writes the totals.
     pub(crate) fn stop(mut self) -> Result<Totals> {
+        self.rts.give_back();
         let restored = match &mut self.tcp {
             Some(tcp) => tcp.release(),
             None => Ok(0),

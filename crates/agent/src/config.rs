@@ -9,7 +9,7 @@ use lasthop_keys::{
 };
 use lasthop_laws::bound::LEASE;
 use lasthop_peers::{beacon, relay};
-use lasthop_policy::{PolicyName, PolicySettings, TICK};
+use lasthop_policy::{PolicyName, PolicySettings, Rts, TICK};
 use lasthop_status::Mode;
 use lasthop_units::Span;
 use std::fs;
@@ -63,6 +63,8 @@ keys! {
             last_link: LastLinkConfig, Presence::Always;
             /// What a monitoring system may read.
             metrics: MetricsConfig, Presence::Always;
+            /// What the agent may set of the interface's radio.
+            radio: RadioConfig, Presence::Always;
             /// What decides; where none is named, [`Config::POLICY`].
             policy: PolicySettings, Presence::Always;
             /// What holds for the connections of some programs; the first rule that fits a connection counts.
@@ -147,6 +149,17 @@ keys! {
         listen: Option<SocketAddr> = address(), Absent;
         /// Write metrics to this file, named *.prom, every 10 s, for the textfile collector of node_exporter.
         textfile: Option<PathBuf> = prom(), Absent;
+    }
+}
+
+keys! {
+    /// What the agent may set of the interface's radio.
+    #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+    pub struct RadioConfig {
+        /// "auto": in mode control the agent sets the radio's RTS threshold to 3000 bytes while several hosts send, so that RTS precedes
+        /// [aggregates](agent-configuration.md#rts-where-aggregates-collide), and gives the former one back. "off": it does not. No
+        /// real radio has shown yet what "auto" is worth.
+        rts: Rts = choice(Rts::WORDS), "off";
     }
 }
 
@@ -335,6 +348,12 @@ impl Default for LastLinkConfig {
 }
 
 impl Default for MetricsConfig {
+    fn default() -> Self {
+        Self::preset()
+    }
+}
+
+impl Default for RadioConfig {
     fn default() -> Self {
         Self::preset()
     }

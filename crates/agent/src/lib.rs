@@ -16,7 +16,9 @@
 //! | --- | --- |
 //! | the agent is killed, hangs or can no longer reach the kernel | the bounds lapse with their lease, within 2 s, and
 //! TCP is as before |
-//! | it is stopped in order | the reports to servers are retracted, and the sockets get their own congestion control
+//! | it is killed while it has set the radio's RTS threshold | the next agent that starts on this host gives the former one back
+//! |
+//! | it is stopped in order | the radio gets its RTS threshold back, the reports to servers are retracted, and the sockets get their own congestion control
 //! back |
 //! | the machine is suspended | ticks and leases stand still and then go on; peers and the policy's memory are
 //! forgotten, as the host may have moved |
@@ -76,7 +78,7 @@ mod soak;
 mod tcp;
 mod tell;
 
-pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, RuleConfig};
+pub use config::{BeaconConfig, Config, LastLinkConfig, MetricsConfig, RadioConfig, RuleConfig};
 pub use error::Error;
 pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
 pub use hear::hearing::read_group_key;
@@ -87,6 +89,7 @@ pub use lasthop_status::Mode;
 pub use lasthop_status::record::Totals as ExitSummary;
 pub use link::interface::Interface;
 pub use link::last_link::{describe_last_link, describe_reports};
+pub use link::rts::rts_left;
 pub use link::wifi::wifi_link;
 pub use tcp::host_tcp;
 pub use tcp::rules::describe_rules;

@@ -2,7 +2,8 @@
 //! the same link would overwrite each other. So each holds a lock on a file in `/run/lasthop`, named by network
 //! namespace and interface.
 //!
-//! Nor do two write metrics into one file: each would show the other's numbers as its own.
+//! Nor do two write metrics into one file: each would show the other's numbers as its own. Nor do two set one radio's RTS
+//! threshold ([`crate::link::rts`]).
 //!
 //! Only root or the agent's own user can write in that folder or open the file, so nobody else can take the lock. The
 //! kernel releases it when its holder ends. So the file of a killed agent means nothing; an orderly stop removes it.
@@ -72,7 +73,11 @@ impl OnlyOne {
 
     /// Takes this lock, or else names its holder.
     fn hold(name: &str) -> Result<std::result::Result<Self, String>> {
-        let folder = Path::new(FOLDER);
+        Self::hold_in(Path::new(FOLDER), name)
+    }
+
+    /// The same in another folder, for tests.
+    pub(crate) fn hold_in(folder: &Path, name: &str) -> Result<std::result::Result<Self, String>> {
         make_folder(folder)?;
         let file = folder.join(name);
         let lock = lock(&file).doing(format_args!("cannot lock {}", file.display()))?;

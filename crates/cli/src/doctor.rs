@@ -4,7 +4,7 @@ mod network;
 
 use anyhow::Result;
 use clap::Args;
-use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, wifi_link};
+use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, rts_left, wifi_link};
 use lasthop_guest::{Kernel, Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
 use serde::Serialize;
@@ -53,6 +53,9 @@ struct Findings {
     /// Our congestion controls, for any program.
     laws: Possible,
     interface: Seen,
+    /// RTS thresholds of radios that killed agents have left set, and how to undo that; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rts_left: Vec<String>,
     last_link: LastLink,
     /// Kernel hosts in an emulated machine.
     virtual_time: Possible,
@@ -172,6 +175,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let can_report =
         Possible::of(lasthop_kernel::link_report::check(), "servers can be told ([last_link] report = true)");
     let virtual_time = virtual_time();
+    let rts_left = rts_left();
     if arguments.json {
         let found = Findings {
             schema: 1,
@@ -188,6 +192,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
             },
             laws,
             interface: Seen { name, text: interface },
+            rts_left,
             last_link: LastLink { text: link, reported: reports, can_report },
             virtual_time,
         };
@@ -205,8 +210,9 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         let rules: String = rules.iter().map(|rule| format!("\n           {rule}")).collect();
         let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
         let interface = name.map_or(interface.clone(), |name| format!("{name}: {interface}"));
+        let radios: String = rts_left.iter().map(|left| format!("\nradio      {left}")).collect();
         crate::say(&format!(
-            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{cannot}{rules}\nlaws       {}\ninterface  {interface}\n\
+            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{cannot}{rules}\nlaws       {}\ninterface  {interface}{radios}\n\
              last link  {link}; {}{reports}\nvirtual    {}",
             laws.text, can_report.text, virtual_time.text
         ))?;

@@ -94,6 +94,9 @@ pub struct Status {
     /// The program of the policy `external`; `None`: another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramStatus>,
+    /// The RTS threshold that the agent has set on the radio, in bytes; `None`: it has set none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rts_threshold_bytes: Option<u64>,
     /// The trial that it takes part in; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Standing>,
@@ -212,6 +215,7 @@ impl Status {
             ungoverned: Vec::new(),
             containers: None,
             program: None,
+            rts_threshold_bytes: None,
             trial: None,
         }
     }
@@ -325,6 +329,9 @@ impl fmt::Display for Status {
             let state =
                 trouble.as_ref().map_or("decides in time".to_owned(), |trouble| format!("no bounds: {trouble}"));
             write!(f, "\n  program  {state} ({totals})")?;
+        }
+        if let Some(bytes) = self.rts_threshold_bytes {
+            write!(f, "\n  radio    RTS precedes aggregates: its RTS threshold is set to {bytes} bytes")?;
         }
         if let Some(trial) = &self.trial {
             write!(f, "\n  trial    {}", trial_in_words(trial))?;

@@ -10,6 +10,7 @@ use crate::link::last_link::LastLink;
 use crate::reload::{self, Changes};
 use crate::tcp::host_tcp::Loaded;
 use crate::tcp::{kernel_tcp, rules};
+use lasthop_policy::RtsRule;
 use lasthop_status::Mode;
 use lasthop_status::record::{Event, Joined, LinkReported, ProgramTotals, ReportCause};
 use lasthop_units::{About, Span, Time};
@@ -100,6 +101,7 @@ impl Agent<'_> {
     /// Forgets what the policy remembers. A program is started again.
     pub(super) fn begin_policy_anew(&mut self) {
         self.seen = None;
+        self.rts_rule = RtsRule::default();
         let totals = self.asked.take().map_or_else(ProgramTotals::default, |asked| asked.totals());
         let (policy, asked) = policy(&self.config, self.mode, totals);
         self.governor.restart(policy, self.mode == Mode::Control);
@@ -136,6 +138,7 @@ impl Agent<'_> {
 
     /// Undoes the changes to TCP.
     pub(super) fn unload(&mut self) {
+        self.rts.give_back();
         self.tcp = None;
         if let Some(last_link) = &mut self.last_link {
             last_link.detach();
@@ -198,6 +201,7 @@ impl Agent<'_> {
             return Err(error);
         }
         // Nothing can fail from here on.
+        self.rts.try_again();
         if let Some(mut hearing) = hearing {
             hearing.count_on(&self.hearing);
             self.hearing = hearing;

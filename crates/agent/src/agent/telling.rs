@@ -16,7 +16,7 @@ use lasthop_status::Mode;
 use lasthop_status::record::{Enabled, Event, FlowRecord, Tick, Totals};
 use lasthop_status::{ContainerCounts, Gain, Neighbour, PEERS_MOST, ProgramStatus, Status, Watched, WatchedFlow};
 use lasthop_trial::Told;
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::BorrowedFd;
 use tracing::{info, warn};
@@ -182,6 +182,7 @@ impl Agent<'_> {
         Status {
             control_since_s: self.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
             program: self.asked.as_ref().map(program),
+            rts_threshold_bytes: self.rts.threshold().map(Bytes::get),
             trial: self.trying.standing(now),
             rejected: self.rejected(),
             relay: self.hearing.relay(now),

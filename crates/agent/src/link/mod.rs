@@ -3,4 +3,6 @@
 pub(crate) mod interface;
 pub(crate) mod last_link;
 pub(crate) mod medium;
+pub(crate) mod rts;
 pub(crate) mod wifi;
+mod wiphy;

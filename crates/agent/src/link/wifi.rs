@@ -1,7 +1,7 @@
 //! State of a wireless interface's link: access point, signal, rate, retries. From nl80211, the kernel's interface to
 //! Wi-Fi over generic netlink (linux/nl80211.h).
 //!
-//! Read only. A wired interface, or a kernel without Wi-Fi, gives no link.
+//! Read only; what is set of a radio is in [`super::wiphy`]. A wired interface, or a kernel without Wi-Fi, gives no link.
 
 use crate::error::{Doing, Result};
 use crate::link::interface::Interface;
@@ -44,9 +44,9 @@ pub(crate) struct Wifi {
 }
 
 /// A connection to nl80211, in the network namespace where it was opened.
-struct Nl80211 {
-    netlink: Netlink,
-    family: u16,
+pub(super) struct Nl80211 {
+    pub(super) netlink: Netlink,
+    pub(super) family: u16,
 }
 
 /// The interface's present link; `None`: not wireless, or not associated.
@@ -99,7 +99,7 @@ impl Wifi {
 
 impl Nl80211 {
     /// `None`: this kernel has no Wi-Fi.
-    fn open() -> Result<Option<Self>> {
+    pub(super) fn open() -> Result<Option<Self>> {
         let netlink = Netlink::open(NETLINK_GENERIC).doing("cannot open generic netlink")?;
         let mut nl80211 = Self { netlink, family: 0 };
         let ask = GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas: vec![GenlCtrlAttrs::FamilyName("nl80211".to_owned())] };
@@ -130,7 +130,7 @@ impl Nl80211 {
     }
 
     /// Sends a request and reads its answers; none if the object is absent.
-    fn ask<F>(&mut self, request: GenlMessage<F>, flags: u16) -> io::Result<Vec<GenlMessage<F>>>
+    pub(super) fn ask<F>(&mut self, request: GenlMessage<F>, flags: u16) -> io::Result<Vec<GenlMessage<F>>>
     where
         F: fmt::Debug,
         GenlMessage<F>: NetlinkSerializable + NetlinkDeserializable,
