@@ -61,7 +61,7 @@ use lasthop_laws::LawName;
 use lasthop_measure::OnSample;
 use lasthop_network::random::Streams;
 use lasthop_network::{Network, Topology};
-use lasthop_policy::Parts;
+use lasthop_policy::{Parts, Rts};
 use lasthop_scenario::{Build, Era, FlowSpec, HostSpec, Kind as _, RunResult, Scenario, Series, Transport};
 use lasthop_traffic::Application;
 use lasthop_units::{Span, Time};
@@ -385,6 +385,10 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             );
             return Some((format!("hosts[{block}].tcp.delayed_ack_segments"), what));
         }
+        if host.kind.rts != Rts::Off {
+            let what = "a station's own RTS threshold (accepted: \"off\", or simulated hosts)".to_owned();
+            return Some((format!("hosts[{block}].rts"), what));
+        }
         if host.kind.parts != Parts::ALL {
             let key = if written["hosts"][block]["scaled"].is_null() { "leave_out" } else { "scaled" };
             let what = format!("agents with another law than theirs (accepted: no {key})");
@@ -595,6 +599,11 @@ mod tests {
         assert_eq!(simulated_only(&scenario), None);
         let part = "[[hosts]]\npolicy = \"lasthop\"\nleave_out = \"edge\"\n";
         assert_refused(part, "hosts[0].leave_out: kernel hosts cannot run agents with another law than theirs");
+        let radio = "[access]\nkind = \"wifi\"\n[[hosts]]\npolicy = \"lasthop\"\nrts = \"auto\"\n";
+        assert_refused(
+            radio,
+            "hosts[0].rts: kernel hosts cannot run a station's own RTS threshold (accepted: \"off\", or",
+        );
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
         assert_refused(switch, "hosts[1].tcp.undo: kernel hosts cannot run a stack with undo = false");
     }

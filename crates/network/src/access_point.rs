@@ -21,7 +21,7 @@ use crate::turnaround::Turnarounds;
 use crate::watch::Log;
 use crate::wifi::Medium;
 use crate::wired::WiredAccess;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {
@@ -207,6 +207,13 @@ impl<P: Clone> AccessPoint<P> {
             (what, _) => unreachable!("a checked network has what {what:?} is about"),
         }
         self.find_next();
+    }
+
+    /// Sets a station's own RTS threshold. Nothing on wires.
+    pub(crate) fn set_rts_threshold(&mut self, host: usize, threshold: Option<Bytes>) {
+        if let Access::Wifi(medium) = &mut self.access {
+            medium.set_rts_threshold(host, threshold);
+        }
     }
 
     /// The host's round trips are those of the path behind its access point from now on, if that has one.

@@ -184,6 +184,18 @@ impl<P: Clone> Network<P> {
         }
     }
 
+    /// Sets a host's own RTS threshold, as `iw phy PHY set rts` does: from its next frame on, longer ones have RTS; `None`: none has for
+    /// its length (802.11-2020 §10.3.1, dot11RTSThreshold). Until then, and at the access point, that of
+    /// [`WifiConfig::rts_threshold`](crate::WifiConfig::rts_threshold) holds. Nothing without Wi-Fi.
+    ///
+    /// # Panics
+    /// If the node is no host.
+    pub fn set_rts_threshold(&mut self, host: NodeId, threshold: Option<Bytes>) {
+        if let Parts::AccessPoint(parts) = &mut self.parts {
+            parts.set_rts_threshold(host.index(), threshold);
+        }
+    }
+
     /// Tells what happens inside from now on, by [`take_seen`](Network::take_seen). It changes no event.
     pub fn watch(&mut self) {
         let log = Log::default();

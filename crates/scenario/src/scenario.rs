@@ -17,7 +17,7 @@ use lasthop_keys::{
 use lasthop_laws::{Choice, LawName, LinkReport};
 use lasthop_network::random::{Streams, numbers};
 use lasthop_network::{HostConfig, NodeId, Roam};
-use lasthop_policy::{Parts, PolicySettings};
+use lasthop_policy::{Parts, PolicySettings, Rts};
 use lasthop_traffic::Kind as _;
 use lasthop_units::{Span, Time};
 use std::sync::Arc;
@@ -100,6 +100,8 @@ pub struct HostKind {
     pub agent: AgentMode,
     /// Its agent's policy; valid.
     pub policy: PolicySettings,
+    /// Whether it sets its own RTS threshold.
+    pub rts: Rts,
     /// That policy's law: as agents have it, but in simulated studies of a part or a number of it.
     pub parts: Parts,
 }
@@ -469,6 +471,7 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             last_link: host.last_link.as_ref().and_then(LastLink::of),
             agent: host.agent,
             policy: host.policy.clone(),
+            rts: host.rts.unwrap_or_default(),
             parts: host.scaled.map_or(parts, |which| parts.scaled(which, host.scale.unwrap_or(1.0))),
         };
         hosts.push(HostBlock { name: host.name.clone(), count, kind, flows });

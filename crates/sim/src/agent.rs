@@ -20,9 +20,9 @@ use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::Label;
 use lasthop_peers::{Arrived, Ear, Limits, Own, PeerId, Report};
 use lasthop_policy::governor::{FlowSample, Governor};
-use lasthop_policy::{FlowId, Nothing, Policy, PolicyName};
+use lasthop_policy::{FlowId, Nothing, Policy, PolicyName, Rts, RtsRule, rts_threshold};
 use lasthop_scenario::{AgentMode, HostPolicyResult, HostSpec};
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use std::net::{IpAddr, Ipv4Addr};
@@ -39,6 +39,8 @@ pub(crate) struct Agent {
     ear: Ear,
     sender: PeerId,
     report: Report,
+    rts_rule: RtsRule,
+    sets_rts: bool,
     cadence: Cadence,
     /// It only observes, and sends no beacons.
     is_silent: bool,
@@ -94,6 +96,8 @@ impl Agent {
             ear: Ear::new(Receiver::new(Label::Link.id(), None), Limits::default()),
             sender: PeerId(stream.random()),
             report: Report::default(),
+            rts_rule: RtsRule::default(),
+            sets_rts: mode == AgentMode::Control && host.kind.rts == Rts::Auto,
             cadence: Cadence::new(lasthop_peers::beacon::INTERVAL, Time::ZERO, of_an_interval),
             is_silent: mode == AgentMode::Observe,
             first_tick,
@@ -111,6 +115,7 @@ impl Agent {
         self.ear.table.forget_all();
         self.sender = PeerId(self.stream.random());
         self.cadence = Cadence::new(lasthop_peers::beacon::INTERVAL, now, self.stream.random());
+        self.rts_rule = RtsRule::default();
         if self.begins_anew {
             self.governor.restart(own_policy(host), host.kind.agent == AgentMode::Control);
         }
@@ -135,8 +140,16 @@ impl Agent {
         self.ticks += 1;
         self.governor.on_applied(&turn); // simulated TCP takes every bound
         self.report = turn.report;
+        self.rts_rule.on_tick(now, &turn, &peers);
         self.new_flows = turn.new_flows.map(|bound| (bound, now + lasthop_laws::bound::LEASE));
         Ok(turn.bounds)
+    }
+
+    /// What the station's RTS threshold is to be until the next tick, where it is `before` without an agent; `None`: the agent
+    /// leaves it alone.
+    pub(crate) fn rts_threshold(&self, now: Time, before: Option<Bytes>) -> Option<Option<Bytes>> {
+        let threshold = if self.rts_rule.holds(now) { Some(rts_threshold(before)) } else { before };
+        self.sets_rts.then_some(threshold)
     }
 
     /// The bound of a connection that opens now, and its lease.

@@ -11,7 +11,9 @@ use lasthop_laws::Choice;
 use lasthop_measure::{Finished, Measurement, Sampled};
 use lasthop_network::random::Streams;
 use lasthop_network::schedule::Schedule;
-use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, QueueId, Roam, Seen, Topology};
+use lasthop_network::{
+    AccessConfig, Delivery, Departure, Destination, Network, NodeId, Packet, QueueId, Roam, Seen, Topology,
+};
 use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application, Message};
@@ -55,6 +57,8 @@ pub(crate) struct Simulation<'a> {
     pub(crate) slots: Slots,
     pub(crate) connections: Vec<Connection>,
     agents: Vec<Option<Agent>>,
+    /// Of stations without an agent.
+    rts_threshold: Option<Bytes>,
     /// The connections of each host.
     of_host: Vec<std::ops::Range<usize>>,
     /// The saturated flows of each host.
@@ -220,6 +224,10 @@ impl<'a> Simulation<'a> {
             slots,
             connections,
             agents,
+            rts_threshold: match &config.topology {
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.rts_threshold,
+                _ => None,
+            },
             of_host,
             saturated: hosts.iter().map(|_| Turns::default()).collect(),
             broadcasts,
@@ -691,6 +699,9 @@ impl<'a> Simulation<'a> {
             self.failure = Some(failure);
             Vec::new()
         });
+        if let Some(threshold) = agent.rts_threshold(now, self.rts_threshold) {
+            self.network.set_rts_threshold(NodeId(host as u16), threshold);
+        }
         for (id, bound) in bounds {
             let (connection, incarnation) = connection_of(id);
             let flow = &mut self.connections[connection];

@@ -104,7 +104,8 @@ pub(crate) struct Medium<P> {
     /// used, then the same for each of them.
     deadlines: Schedule,
     next_deadline: Time,
-    rts_threshold: Option<Bytes>,
+    /// By node; `None`: no frame of it has RTS for its length.
+    rts_thresholds: Vec<Option<Bytes>>,
     rts_on_retry: bool,
     broadcast_mode: ModeId,
     /// By station.
@@ -207,12 +208,12 @@ impl<P: Clone> Medium<P> {
             queues,
             streams,
             has_categories: standard.aggregates(),
+            rts_thresholds: vec![config.rts_threshold; senders.len()],
             senders,
             error_streams,
             broadcast_streams,
             deadlines: Schedule::new(2 * hosts.len()),
             next_deadline: Time::MAX,
-            rts_threshold: config.rts_threshold,
             rts_on_retry: config.rts_on_retry,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
             noises,
@@ -272,6 +273,11 @@ impl<P: Clone> Medium<P> {
             let mode = self.controllers.mode(station, &self.times, &self.noises[station]);
             self.directions[station].iter_mut().for_each(|direction| direction.new_mode = Some(mode));
         }
+    }
+
+    /// Has longer frames of the station begin with RTS from the next one on; `None`: none, for their length.
+    pub(crate) fn set_rts_threshold(&mut self, station: usize, threshold: Option<Bytes>) {
+        self.rts_thresholds[station] = threshold;
     }
 
     /// The time of the next event; [`Time::MAX`] if there is none.
@@ -455,7 +461,7 @@ impl<P: Clone> Medium<P> {
         let mode = decision.mode;
         let times = self.times.mode(mode);
         let is_request = content.frames == 0;
-        let is_long = self.rts_threshold.is_some_and(|threshold| content.bytes > threshold.get());
+        let is_long = self.rts_thresholds[node].is_some_and(|threshold| content.bytes > threshold.get());
         let wants_rts = decision.rts || is_long || self.repeats_with_rts(sender);
         let is_rts = link.is_some() && !is_request && wants_rts;
         let duration = match (is_request, is_rts) {
@@ -472,7 +478,8 @@ impl<P: Clone> Medium<P> {
     /// The contents of this link's next transmission, which has this much time with its response, and how to send it.
     /// `first`: one frame may take longer.
     fn fill(&mut self, now: Time, sender: usize, link: Link, time: Option<Span>, first: bool) -> (Decision, Content) {
-        let may_have_rts = time.is_some() && first && (self.rts_threshold.is_some() || self.repeats_with_rts(sender));
+        let has_threshold = self.rts_thresholds[self.senders[sender].node].is_some();
+        let may_have_rts = time.is_some() && first && (has_threshold || self.repeats_with_rts(sender));
         let direction = &mut self.directions[link.station][link.way];
         let decision = direction.decide(now, &self.controllers, &self.times, link);
         let mode = self.times.mode(decision.mode);

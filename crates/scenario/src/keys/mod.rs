@@ -29,7 +29,7 @@ use lasthop_network::{
     AckFilter, Band, ChannelWidth, DeviceLimit, Discipline, GuardInterval, LossAt, Modulation, RateControl, RateSet,
     Standard, WifiConfig,
 };
-use lasthop_policy::{LawConstant, LawPart, PolicyName, PolicySettings};
+use lasthop_policy::{LawConstant, LawPart, PolicyName, PolicySettings, Rts};
 use lasthop_tcp::{EcnMode, Recovery, RtoEstimator};
 use lasthop_traffic::TrafficKind;
 use lasthop_units::{Bytes, Probability, Rate, Span};
@@ -432,6 +432,11 @@ keys! {
         /// What the host's agent does: nothing runs at all, it only looks and sends nothing, it also decides but changes nothing,
         /// or it controls.
         agent: AgentMode = choice(AgentMode::WORDS), derived("`\"control\"`; `\"off\"` with policy \"none\"", agent);
+        /// *wifi* "auto": its agent has RTS precede this host's aggregates while several hosts send, as an agent with
+        /// [`radio.rts`](agent-configuration.md#rts-where-aggregates-collide) does; without it, "off". The access point keeps
+        /// `access.rts_threshold_bytes`. Simulated hosts only.
+        rts: Option<Rts> =
+            choice(Rts::WORDS), Absent, when [station(), is(key!(HostKeys, agent), [AgentMode::Control.as_str()])].concat();
         /// *lasthop* A part of the policy's law that is left out, to see [what it is worth](../models/policy-lasthop-parts.md).
         /// Simulated hosts only: agents have no such key.
         leave_out: Option<LawPart> =
