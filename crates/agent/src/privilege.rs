@@ -2,7 +2,7 @@
 //!
 //! | kept | for what |
 //! | --- | --- |
-//! | CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN | the programs: at each tick, and loaded anew for a replaced interface |
+//! | CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN | the programs: at each tick, and loaded anew for a replaced interface; NET_ADMIN: RTS threshold |
 //! | CAP_SYS_ADMIN, CAP_SYS_PTRACE | with `containers`: to enter the network namespaces of other processes, and to see them |
 //! | CAP_NET_RAW | beacons heard by a raw socket when another process takes the UDP port |
 //! | CAP_SETUID, CAP_SETGID, CAP_KILL | the policy `external` as root: its program runs as another user |
