@@ -31,7 +31,10 @@ pub(crate) fn run(arguments: &MediumArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let report = lasthop_lab::medium(&scenario, &stop, |radios| {
         tell(format_args!("medium: {standard} at {band} between {radios} simulated radios, until Ctrl-C"));
-        tell(format_args!("medium: it looks at {}; all else of the scenario does not matter here", lasthop_lab::MEDIUM_KEYS));
+        tell(format_args!(
+            "medium: it looks at {}; all else of the scenario does not matter here",
+            lasthop_lab::MEDIUM_KEYS
+        ));
     })
     .context("cannot be the medium")?;
     if arguments.json {

@@ -87,7 +87,9 @@ pub mod rate_flag {
 }
 
 /// A MAC address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
 #[repr(transparent)]
 pub struct Address(pub [u8; 6]);
 
@@ -256,7 +258,11 @@ pub fn messages(datagram: &[u8], family: u16) -> impl Iterator<Item = io::Result
         };
         rest = rest.get(message.len().next_multiple_of(4)..).unwrap_or_default();
         let read = read(message, family);
-        Some(read.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a message of mac80211_hwsim lacks something")))
+        Some(
+            read.ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, "a message of mac80211_hwsim lacks something")
+            }),
+        )
     })
 }
 
@@ -406,10 +412,14 @@ pub enum HwsimError {
     #[error("to be the medium needs root (CAP_NET_ADMIN)")]
     NotPermitted,
     /// Another program is the medium in this network namespace.
-    #[error("another program is the medium of these radios already (wmediumd, or another 'lasthop medium'): end it first")]
+    #[error(
+        "another program is the medium of these radios already (wmediumd, or another 'lasthop medium'): end it first"
+    )]
     Taken,
     /// A radio has several channels at once.
-    #[error("a simulated radio has several channels at once, which the kernel refuses a medium: load the module with 'channels=1'")]
+    #[error(
+        "a simulated radio has several channels at once, which the kernel refuses a medium: load the module with 'channels=1'"
+    )]
     SeveralChannels,
     /// The operating system refuses.
     #[error("{doing}")]
@@ -440,10 +450,11 @@ impl Hwsim {
         let mut netlink = Netlink::open(NETLINK_GENERIC).map_err(system("cannot open generic netlink"))?;
         let name = GenlCtrlAttrs::FamilyName("MAC80211_HWSIM".to_owned());
         let ask = GenlMessage::from_payload(GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas: vec![name] });
-        let answers = netlink.ask(ask, NLM_F_ACK).map_err(|source| match source.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::ENOENT) => HwsimError::NoModule,
-            _ => HwsimError::System { doing: "cannot look for mac80211_hwsim", source },
-        })?;
+        let answers =
+            netlink.ask(ask, NLM_F_ACK).map_err(|source| match source.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::ENOENT) => HwsimError::NoModule,
+                _ => HwsimError::System { doing: "cannot look for mac80211_hwsim", source },
+            })?;
         let family = answers.iter().flat_map(|answer| &answer.payload.nlas).find_map(|attribute| match attribute {
             GenlCtrlAttrs::FamilyId(id) => Some(*id),
             _ => None,
@@ -509,5 +520,126 @@ impl Hwsim {
 impl AsFd for Hwsim {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.netlink.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAMILY: u16 = 0x21;
+
+    /// A message of the kernel with these attributes, each padded.
+    fn from_kernel(kind: u16, command: u8, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut body = vec![command, 1, 0, 0];
+        for (kind, value) in attributes {
+            body.extend((value.len() as u16 + 4).to_ne_bytes());
+            body.extend(kind.to_ne_bytes());
+            body.extend(*value);
+            body.resize(body.len().next_multiple_of(4), 0);
+        }
+        let mut message = (body.len() as u32 + 16).to_ne_bytes().to_vec();
+        message.extend(kind.to_ne_bytes());
+        message.extend([0; 10]);
+        message.extend(body);
+        message
+    }
+
+    fn sent() -> Vec<u8> {
+        // A null data frame of 24 bytes. Rates: index 11 twice, index 0 four times; an MCS with a short guard interval, and none.
+        let mut mpdu = [0; 24];
+        (mpdu[0], mpdu[1]) = (0x48, 0x01);
+        mpdu[4..10].copy_from_slice(&[2, 0, 0, 0, 0, 0]);
+        from_kernel(
+            FAMILY,
+            2,
+            &[
+                (2, &[0x42, 0, 0, 0, 1, 0]),
+                (3, &mpdu),
+                (4, &1_u32.to_ne_bytes()),
+                (19, &2437_u32.to_ne_bytes()),
+                (7, &[11, 2, 0, 4, 0xff, 0, 0xff, 0]),
+                (21, &[&[11][..], &0x88_u16.to_ne_bytes(), &[0, 0, 0, 0xff, 0, 0, 0xff, 0, 0]].concat()),
+                (8, &7_u64.to_ne_bytes()),
+            ],
+        )
+    }
+
+    #[test]
+    fn a_frame_of_the_kernel_is_read_by_its_attributes() {
+        let bytes = sent();
+        let read: Vec<_> = messages(&bytes, FAMILY).collect::<io::Result<_>>().expect("a whole message");
+        let [Message::Sent(sent)] = read[..] else { panic!("{read:?}") };
+        assert_eq!((sent.radio, sent.receiver()), (Address::of_radio(1), Address::of_radio(0).of_interface()));
+        assert_eq!((sent.frequency_mhz, sent.mpdu.len(), sent.wants_no_acknowledgement()), (2437, 24, false));
+        assert_eq!(sent.rates[..2], [TxRate { index: 11, count: 2 }, TxRate { index: 0, count: 4 }]);
+        assert_eq!(sent.rates[2..], [TxRate::NONE; 2]);
+        assert_eq!(sent.rate_flags, [rate_flag::MCS | rate_flag::SHORT_GI, 0, 0, 0]);
+    }
+
+    #[test]
+    fn several_messages_of_a_datagram_are_read_and_what_is_cut_off_is_an_error() {
+        let address = [2, 0, 0, 0, 9, 0];
+        let mut bytes = from_kernel(FAMILY, 7, &[(2, &[0x42, 0, 0, 0, 1, 0]), (1, &address)]);
+        bytes.extend(sent());
+        bytes.extend(from_kernel(0x10, 1, &[]));
+        let read: Vec<_> = messages(&bytes, FAMILY).collect::<io::Result<_>>().expect("whole messages");
+        assert_eq!(read[0], Message::Has { radio: Address::of_radio(1), address: Address(address) });
+        assert!(matches!(read[1..], [Message::Sent(_), Message::Other]), "{read:?}");
+        for length in 1..sent().len() {
+            assert!(messages(&sent()[..length], FAMILY).any(|message| message.is_err()), "{length} bytes");
+        }
+        // No cookie.
+        let without = from_kernel(FAMILY, 2, &[(2, &[0x42, 0, 0, 0, 1, 0]), (3, &[0; 24])]);
+        assert!(messages(&without, FAMILY).any(|message| message.is_err()));
+    }
+
+    #[test]
+    fn answers_have_the_kernels_number() {
+        // NLMSG_ERROR, behind its header -EBUSY (16), or 0, and the header of the request.
+        for number in [16_i32, 0] {
+            let mut bytes = [36_u32.to_ne_bytes(), [2, 0, 0, 0], [0; 4], [0; 4]].concat();
+            bytes.extend((-number).to_ne_bytes());
+            bytes.extend([0; 16]);
+            let read: Vec<_> = messages(&bytes, FAMILY).collect::<io::Result<_>>().expect("a whole message");
+            assert_eq!(read, [Message::Answer(number)]);
+        }
+    }
+
+    #[test]
+    fn what_goes_to_the_kernel_has_the_bytes_that_the_header_asks_for() {
+        let mut outbox = Outbox::new(FAMILY);
+        let mut mpdu = [0xaa; 25];
+        mpdu[1] = 0x01;
+        outbox.received(Address::of_radio(0), &mpdu, true, 11, -50, 2437);
+        // 20 of headers; 6 + 4 padded to 12, 25 + 4 padded to 32, three times 8.
+        let received = 20 + 12 + 32 + 24;
+        let bytes = outbox.as_bytes().to_vec();
+        assert_eq!(bytes.len(), received);
+        assert_eq!(bytes[..4], (received as u32).to_ne_bytes());
+        assert_eq!(bytes[4..8], [FAMILY.to_ne_bytes(), 1_u16.to_ne_bytes()].concat());
+        assert_eq!(bytes[16..20], [2, 1, 0, 0]);
+        assert_eq!(
+            bytes[20..32],
+            [&10_u16.to_ne_bytes()[..], &1_u16.to_ne_bytes(), &[0x42, 0, 0, 0, 0, 0, 0, 0]].concat()
+        );
+        // The Retry bit beside To DS.
+        assert_eq!((bytes[36], bytes[37], bytes[38]), (0xaa, 0x09, 0xaa));
+        assert_eq!(bytes[64..72], [&8_u16.to_ne_bytes()[..], &5_u16.to_ne_bytes(), &11_u32.to_ne_bytes()].concat());
+        assert_eq!(bytes[72..80], [&8_u16.to_ne_bytes()[..], &6_u16.to_ne_bytes(), &(-50_i32).to_ne_bytes()].concat());
+
+        let frame = sent();
+        let Some(Ok(Message::Sent(sent))) = messages(&frame, FAMILY).next() else { panic!("a frame") };
+        let made = [TxRate { index: 11, count: 2 }, TxRate { index: 0, count: 1 }, TxRate::NONE, TxRate::NONE];
+        outbox.done(sent.ticket(), true, made, -50);
+        let done = &outbox.as_bytes()[received..];
+        // 20; 12 of the address, 8 of flags, 12 of the cookie, 12 of rates, 8 of the signal.
+        assert_eq!(done.len(), 20 + 12 + 8 + 12 + 12 + 8);
+        assert_eq!(done[16..20], [3, 1, 0, 0]);
+        assert_eq!(done[22..30], [&2_u16.to_ne_bytes()[..], &[0x42, 0, 0, 0, 1, 0]].concat());
+        // The request for a status, and that it was acknowledged.
+        assert_eq!(done[36..40], 5_u32.to_ne_bytes());
+        assert_eq!(done[44..52], 7_u64.to_ne_bytes());
+        assert_eq!(done[56..64], [11, 2, 0, 1, 0xff, 0, 0xff, 0]);
     }
 }

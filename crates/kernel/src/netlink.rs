@@ -4,6 +4,8 @@
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable};
 use netlink_sys::{Socket, SocketAddr};
 use nix::libc::MSG_DONTWAIT;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBufForce;
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -83,7 +85,10 @@ impl Netlink {
     /// # Errors
     /// The kernel grants neither.
     pub fn expect_many(&mut self, bytes: u32) -> io::Result<()> {
-        self.socket.set_rx_buf_sz(bytes)?;
+        // Without CAP_NET_ADMIN the limit of the system (net.core.rmem_max) holds.
+        if setsockopt(&self.socket, RcvBufForce, &(bytes as usize)).is_err() {
+            self.socket.set_rx_buf_sz(bytes)?;
+        }
         self.socket.set_cap_ack(true)
     }
 }

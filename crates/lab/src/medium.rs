@@ -19,9 +19,7 @@ use crate::clock::Clock;
 use crate::error::{Doing, Error, Result};
 use crate::measure::LATE_P99_US;
 use crate::real_time::{Histogram, LONGEST_WORK, be_ordinary, be_woken_exactly};
-use lasthop_kernel::hwsim::{
-    Address, Hwsim, MOST_RATES, Message, Outbox, Sent, Ticket, TxRate, messages, rate_flag,
-};
+use lasthop_kernel::hwsim::{Address, Hwsim, MOST_RATES, Message, Outbox, Sent, Ticket, TxRate, messages, rate_flag};
 use lasthop_network::random::Streams;
 use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, Receivers, Tries, TryRate};
 use lasthop_network::{
@@ -47,6 +45,10 @@ const SIGNAL_DBM: i32 = -50;
 const STANDARDS: [Standard; 4] = [Standard::B, Standard::G, Standard::Bg, Standard::N];
 /// So that a request to stop is noticed.
 const LONGEST_SLEEP: Span = Span::from_millis(200);
+/// Datagrams read before the loop looks at the time again.
+const READS_IN_A_ROW: usize = 64;
+/// A wait that is longer leaves time to others.
+const SLEEP: Span = Span::from_micros(20);
 /// The number of radios that the module made when it was loaded.
 const RADIOS: &str = "/sys/module/mac80211_hwsim/parameters/radios";
 
@@ -107,7 +109,7 @@ pub struct AirShares {
 
 /// The keys that a medium looks at, for those who ask.
 pub const MEDIUM_KEYS: &str = "seed, and of [access] standard, band_ghz, frame_error_rate, response_error_rate, \
-                               short_preamble, protection_rate_mbps; of [[hosts]] standard, snr_db, frame_error_rate";
+                               preamble, protection_rate_mbps, after_collision; of [[hosts]] standard, snr_db, frame_error_rate";
 
 /// Whether the scenario describes a medium.
 ///
@@ -135,7 +137,7 @@ pub fn check_medium(scenario: &Scenario) -> Result<&WifiConfig> {
         return refuse("access.standard", reason);
     }
     if network.cells.is_some() {
-        let key = if scenario.layout().is_some() { "cells" } else { "hearing" };
+        let key = if scenario.to_keys().contains_key("cells") { "cells" } else { "hearing" };
         return refuse(key, "on a medium between radios all on one channel hear all (accepted: none)".to_owned());
     }
     Ok(wifi)
@@ -214,7 +216,10 @@ impl<'a> Medium<'a> {
         let mut preferred = be_woken_exactly();
         let mut slept = Time::ZERO;
         while !stop.load(Ordering::Relaxed) {
-            while self.hwsim.receive(&mut datagram).doing("cannot receive frames of the radios")? {
+            for _ in 0..READS_IN_A_ROW {
+                if !self.hwsim.receive(&mut datagram).doing("cannot receive frames of the radios")? {
+                    break;
+                }
                 self.take(&datagram)?;
             }
             self.deliver()?;
@@ -222,12 +227,13 @@ impl<'a> Medium<'a> {
             let free = next.map_or(LONGEST_SLEEP, |at| self.clock.until(at)).min(LONGEST_SLEEP);
             let mut waiting = [PollFd::new(self.hwsim.as_fd(), PollFlags::POLLIN)];
             let timeout = TimeSpec::from_duration(Duration::from_nanos(free.as_nanos()));
+            let before = self.clock.now();
             match ppoll(&mut waiting, Some(timeout), None) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(error) => return Err(error).doing("cannot wait for frames of the radios"),
             }
             let now = self.clock.now();
-            if !free.is_zero() {
+            if now.saturating_since(before) > SLEEP {
                 slept = now;
             } else if preferred && now.saturating_since(slept) > LONGEST_WORK {
                 preferred = false;
@@ -312,8 +318,7 @@ impl<'a> Medium<'a> {
             number.filter(|&number| number != from).map_or(Receivers::Nobody, Receivers::One)
         };
         let (rates, series) = series(sent, frequency_mhz);
-        let on_its_way =
-            OnItsWay { ticket: sent.ticket(), from, mpdu: sent.mpdu.into(), frequency_mhz, rates, series };
+        let on_its_way = OnItsWay { ticket: sent.ticket(), from, mpdu: sent.mpdu.into(), frequency_mhz, rates, series };
         let frame = Frame {
             from,
             to,
@@ -513,4 +518,84 @@ fn told_index(rate: TryRate, frequency_mhz: u32) -> u32 {
     };
     let slower = RATES.iter().enumerate().filter(|(_, rate)| rate.rate() <= most).max_by_key(|(_, rate)| rate.rate());
     slower.map_or(0, |(index, _)| index.saturating_sub(missing_rates(frequency_mhz))) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<Standard> {
+        let scenario = Scenario::from_toml("air.toml", text, &[]).expect("a scenario");
+        check_medium(&scenario).map(|wifi| wifi.standard)
+    }
+
+    #[test]
+    fn a_scenario_of_something_else_than_one_air_is_refused_by_its_key() {
+        let access = |keys: &str| format!("[access]\n{keys}\n[path]\n[[hosts]]\ncount = 3\n");
+        assert_eq!(check(&access("standard = \"802.11n\"\nband_ghz = 2.4")).expect("a medium"), Standard::N);
+        assert_eq!(check(&access("")).expect("a medium"), Standard::G);
+        let hearing = "[[hearing]]\nbetween = [\"host-0\", \"host-1\"]\nlevel = \"misses\"\n";
+        for (text, key, accepted) in [
+            (access("kind = \"wired\"\nrate_mbps = 10"), "access.kind", "\"wifi\""),
+            (access("standard = \"802.11ac\""), "access.standard", "\"802.11bg\", \"802.11n\""),
+            (access("") + hearing, "hearing", "none"),
+        ] {
+            let message = check(&text).expect_err("no medium").to_string();
+            assert!(message.starts_with(&format!("{key}: ")) && message.contains(accepted), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_header_says_in_which_category_its_frame_contends() {
+        let header = |control: u8, flags: u8, qos_at: usize, tid: u8| {
+            let mut mpdu = vec![0; 40];
+            (mpdu[0], mpdu[1], mpdu[qos_at]) = (control, flags, tid);
+            mpdu[10..16].copy_from_slice(&[2, 0, 0, 0, 1, 0]);
+            Header::of(&mpdu)
+        };
+        // Beacon, QoS data to DS, QoS data over four addresses, null data, PS-Poll (802.11-2020 table 9-1).
+        assert!(header(0x80, 0, 24, 0).is_beacon);
+        assert_eq!(header(0x80, 0, 24, 0).user_priority, Some(7));
+        assert_eq!(header(0x88, 1, 24, 0x65).user_priority, Some(5));
+        assert_eq!(header(0x88, 3, 30, 6).user_priority, Some(6));
+        assert_eq!(header(0x48, 1, 24, 6).user_priority, None);
+        assert_eq!(header(0xa4, 0, 24, 6).user_priority, None);
+        assert_eq!(header(0x88, 1, 24, 0).transmitter, Some(Address::of_radio(1).of_interface()));
+        // A control frame with one address.
+        assert_eq!(Header::of(&[0xd4; 10]).transmitter, None);
+    }
+
+    #[test]
+    fn a_rates_index_is_of_its_band_or_an_mcs() {
+        assert_eq!(tried(3, 0, 2437), TryRate::Legacy(PhyRate::Mbps11));
+        assert_eq!(tried(11, 0, 2437), TryRate::Legacy(PhyRate::Mbps54));
+        assert_eq!(tried(0, 0, 5180), TryRate::Legacy(PhyRate::Mbps6));
+        // MCS 15 is 7 with two streams; of 802.11ac, 0x19 is 9 with two.
+        let short = rate_flag::MCS | rate_flag::SHORT_GI | rate_flag::MHZ_40;
+        let modulation =
+            |mcs, width, guard_interval| TryRate::Later(Modulation { mcs, spatial_streams: 2, width, guard_interval });
+        assert_eq!(tried(15, short, 5180), modulation(7, ChannelWidth::Mhz40, GuardInterval::Ns400));
+        let wide = rate_flag::VHT_MCS | rate_flag::MHZ_80;
+        assert_eq!(tried(0x19, wide, 5180), modulation(9, ChannelWidth::Mhz80, GuardInterval::Ns800));
+    }
+
+    #[test]
+    fn receivers_are_told_a_rate_that_the_kernel_takes() {
+        for (index, flags, frequency_mhz, told) in [
+            (11, 0, 2437, 11),
+            (3, 0, 2437, 3),
+            (0, 0, 5180, 0),
+            (7, 0, 5180, 7),
+            // 65 Mb/s as 54, 6.5 as 6.
+            (7, rate_flag::MCS, 2437, 11),
+            (0, rate_flag::MCS, 2437, 4),
+            (0, rate_flag::MCS, 5180, 0),
+        ] {
+            assert_eq!(
+                told_index(tried(index, flags, frequency_mhz), frequency_mhz),
+                told,
+                "{index} at {frequency_mhz}"
+            );
+        }
+    }
 }

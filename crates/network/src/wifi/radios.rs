@@ -337,8 +337,7 @@ impl<T: Clone> Air<T> {
             self.air.book(now, self.air_use());
         }
         let radio = self.senders[sender].radio;
-        let is_sending =
-            matches!(self.phase, Phase::Frames(_)) && self.on_air.iter().any(|frame| frame.radio == radio);
+        let is_sending = matches!(self.phase, Phase::Frames(_)) && self.on_air.iter().any(|frame| frame.radio == radio);
         if is_sending {
             self.contention.on_frame_while_sending(sender);
         } else if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
@@ -379,7 +378,8 @@ impl<T: Clone> Air<T> {
     fn begin(&mut self, sender: usize, start: Time) {
         let Sender { radio, queue, .. } = &mut self.senders[sender];
         let Waiting { frame, modes, made } = queue.front_mut().expect("who sends has a frame");
-        let place = (0..MOST_RATES).find(|&place| has_tries(frame, made, place)).expect("a frame waits while it has tries");
+        let place =
+            (0..MOST_RATES).find(|&place| has_tries(frame, made, place)).expect("a frame waits while it has tries");
         made[place] += 1;
         let mode = modes[place].expect("an entry with tries has a mode");
         let times = self.times.mode(mode);
