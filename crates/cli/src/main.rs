@@ -15,6 +15,7 @@ mod kernels;
 mod key;
 mod laws;
 mod live;
+mod medium;
 mod out_folder;
 mod progress;
 mod relay;
@@ -106,6 +107,8 @@ enum Command {
     Key(key::KeyArguments),
     /// Pass beacons on by unicast, where an access point keeps its clients from hearing each other
     Relay(relay::RelayArguments),
+    /// Be the Wi-Fi medium of simulated radios (mac80211_hwsim): contention, air time, losses
+    Medium(medium::MediumArguments),
     /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
     Laws(laws::LawsArguments),
     /// Check what this kernel can do for lasthop, and what is missing
@@ -157,6 +160,7 @@ fn main() -> ExitCode {
         Command::View(arguments) => view::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Relay(arguments) => relay::run(&arguments),
+        Command::Medium(arguments) => medium::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),

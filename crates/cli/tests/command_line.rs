@@ -207,6 +207,19 @@ fn cases_need_labels_of_their_own_and_leave_the_seed_alone() {
 }
 
 #[test]
+fn a_scenario_that_is_no_medium_of_radios_is_refused_by_its_key() {
+    for (name, words) in [
+        ("both-ways-ac", &["both-ways-ac: access.standard", "802.11ac", "accepted", "802.11n"][..]),
+        ("hidden-stations", &["hidden-stations: hearing", "accepted: none"]),
+        ("two-cells", &["two-cells: cells", "accepted: none"]),
+        ("wu-chain", &["wu-chain: links", "[access]"]),
+    ] {
+        refused(&lasthop(&["medium", name]), words);
+    }
+    refused(&lasthop(&["medium", "ten-uploads", "--set", "access.standard=802.11z"]), &["access.standard", "802.11g"]);
+}
+
+#[test]
 fn a_congestion_control_that_the_kernel_lacks_is_found_before_the_first_run() {
     if !nix::unistd::geteuid().is_root() {
         return crate::common::skip("kernel hosts need root");

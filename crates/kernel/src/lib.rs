@@ -11,7 +11,7 @@
 //! 5. [`Kernel::release`], or dropping it, gives the sockets their own control back and unloads everything.
 //!
 //! Independent of these: [`laws`] loads our own congestion controls, and [`link_report`] reports a client's last link
-//! to servers.
+//! to servers. [`hwsim`] talks with the kernel's simulated Wi-Fi radios.
 //!
 //! Anything that outlives the loader fails open: the lease lapses and the sockets run plain CUBIC. No sysctl is ever
 //! set, and these programs pin nothing. Sockets of other interfaces are never touched; those of other network namespaces only
@@ -24,6 +24,7 @@ mod cgroups;
 mod clamp;
 mod containers;
 mod error;
+pub mod hwsim;
 mod kernel;
 pub mod laws;
 mod layout;

@@ -1,9 +1,14 @@
-//! A conversation over netlink: a request, and all answers to it (netlink(7)).
+//! A conversation over netlink: a request, and all answers to it (netlink(7)). Or messages one by one, with a kernel that sends
+//! unasked.
 
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable};
 use netlink_sys::{Socket, SocketAddr};
+use nix::libc::MSG_DONTWAIT;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBufForce;
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Asks the kernel, in the network namespace in which it was opened.
 #[derive(Debug)]
@@ -49,6 +54,48 @@ impl Netlink {
                 return Ok(answers);
             }
         }
+    }
+}
+
+impl Netlink {
+    /// Sends whole messages, in this order.
+    ///
+    /// # Errors
+    /// The kernel does not take them. What it thinks of each, it says in a datagram.
+    pub fn send(&mut self, messages: &[u8]) -> io::Result<()> {
+        self.socket.send(messages, 0).map(drop)
+    }
+
+    /// Reads the oldest datagram, of at most `most_bytes`, in place of what is in the buffer. `false`: none waits.
+    ///
+    /// # Errors
+    /// The kernel had to leave datagrams out (ENOBUFS).
+    pub fn receive(&mut self, datagram: &mut Vec<u8>, most_bytes: usize) -> io::Result<bool> {
+        datagram.clear();
+        datagram.reserve(most_bytes);
+        match self.socket.recv(datagram, MSG_DONTWAIT) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets so many bytes wait to be received, and has refusals come without the message that they refuse.
+    ///
+    /// # Errors
+    /// The kernel grants neither.
+    pub fn expect_many(&mut self, bytes: u32) -> io::Result<()> {
+        // Without CAP_NET_ADMIN the limit of the system (net.core.rmem_max) holds.
+        if setsockopt(&self.socket, RcvBufForce, &(bytes as usize)).is_err() {
+            self.socket.set_rx_buf_sz(bytes)?;
+        }
+        self.socket.set_cap_ack(true)
+    }
+}
+
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

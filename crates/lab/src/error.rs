@@ -17,6 +17,9 @@ pub enum Error {
     /// The network model does not take the scenario.
     #[error("the network model does not take this scenario")]
     Network(#[from] lasthop_network::ConfigError),
+    /// This process cannot be the medium of simulated radios.
+    #[error(transparent)]
+    Hwsim(#[from] lasthop_kernel::hwsim::HwsimError),
     /// This machine or user lacks the resources or the permissions.
     #[error("{0}")]
     Machine(String),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The maximum 99th percentile of delivery lateness in a valid run. It is the resolution of TCP timestamps, and a
 /// quarter of the scenarios' shortest path.
-const LATE_P99_US: u64 = 1_000;
+pub(crate) const LATE_P99_US: u64 = 1_000;
 /// The maximum delivery lateness in a valid run: the kernel's minimum retransmission timeout (TCP_RTO_MIN). A longer
 /// delay alone could have caused a timeout.
 const LATE_MAX_US: u64 = 200_000;

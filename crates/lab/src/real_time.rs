@@ -114,11 +114,11 @@ impl Histogram {
     /// Longer times are not distinguished: 65 ms exceeds every percentile of interest.
     const COUNTED_US: usize = 1 << 16;
 
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { counts: vec![0; Self::COUNTED_US + 1], recorded: 0, max_us: 0 }
     }
 
-    fn record(&mut self, time: Span) {
+    pub(crate) fn record(&mut self, time: Span) {
         self.counts[usize::try_from(time.as_micros()).unwrap_or(usize::MAX).min(Self::COUNTED_US)] += 1;
         self.recorded += 1;
         self.raise_max(time);

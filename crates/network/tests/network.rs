@@ -17,6 +17,7 @@ mod opportunities;
 mod properties;
 mod queueing_theory;
 mod queues;
+mod radios;
 mod rates;
 mod roaming;
 mod saturation;

@@ -143,6 +143,30 @@ impl AirTimes {
         Self { modes, modulations, cell }
     }
 
+    /// The modes of radios that choose for themselves: all that the access point's standard has.
+    pub(super) fn of_radios(config: &WifiConfig, hosts: &[HostConfig]) -> Self {
+        let cell = Cell::new(config, hosts);
+        let standard = config.standard;
+        let mut modulations = Vec::new();
+        for &guard_interval in Modulation::guard_intervals(standard) {
+            for &width in Modulation::widths(standard) {
+                for spatial_streams in 1..=Modulation::MOST_STREAMS {
+                    let group = Modulation::mcss(standard, width, spatial_streams);
+                    let group = group.map(|mcs| Modulation { mcs, spatial_streams, width, guard_interval });
+                    modulations.extend(group.map(|modulation| (standard, modulation)));
+                }
+            }
+        }
+        let legacy = PhyRate::ALL.into_iter().map(|rate| Mode::legacy(config, &cell, rate));
+        let later = modulations.iter().map(|&(_, modulation)| Mode::later(config, &cell, modulation));
+        Self { modes: legacy.chain(later).collect(), modulations, cell }
+    }
+
+    /// The mode of a modulation of the access point's standard; `None`: there is none.
+    pub(super) fn find(&self, modulation: Modulation) -> Option<ModeId> {
+        self.modulations.iter().position(|&(_, one)| one == modulation).map(ModeId::of_modulation)
+    }
+
     pub(super) fn modulations(&self) -> impl Iterator<Item = Modulation> {
         self.modulations.iter().map(|&(_, modulation)| modulation)
     }

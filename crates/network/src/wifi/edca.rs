@@ -52,6 +52,11 @@ impl Category {
             48 => 7,
             other => other >> 3,
         };
+        Self::of_user_priority(user_priority)
+    }
+
+    /// The category of a user priority, 0..=7 (802.11-2020 table 10-1).
+    pub(super) const fn of_user_priority(user_priority: u8) -> Self {
         match user_priority {
             1 | 2 => Self::Background,
             0 | 3 => Self::BestEffort,

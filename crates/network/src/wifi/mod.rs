@@ -5,7 +5,7 @@
 //! standard's constants), `airtime` (durations of frames), `alone` (throughput of one station, and what one of its
 //! packets takes), `backoff` (channel access), `noise` (losses), `rate_control` (choice of mode), `originator` and `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of
 //! them, with counts), `sender` (the next receiver), `air_use` (use of air time), `medium` (the frame exchange that
-//! ties them together).
+//! ties them together), `radios` (the same for frames of real drivers, which bring their rates with them).
 
 mod air_use;
 mod airtime;
@@ -19,6 +19,7 @@ mod medium;
 mod modulation;
 mod noise;
 mod originator;
+pub mod radios;
 mod rate_control;
 mod recipient;
 mod sender;

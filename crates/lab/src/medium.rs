@@ -1,0 +1,601 @@
+//! The 802.11 medium of the model between the kernel's simulated radios (mac80211_hwsim), in real time.
+//!
+//! A loop reads the frames that the radios' drivers send, gives them to the air of their channel
+//! ([`lasthop_network::wifi::radios`]), and sends back who received what and when, and what became of each. As in a run with
+//! kernel hosts, the air runs on logical time: lateness does not add up, and is measured.
+//!
+//! - A radio's number is its place among those that the module made. The first is the access point of the scenario, the
+//!   others are its hosts in their order. It matters only where hosts have losses of their own.
+//! - Radios on different frequencies do not meet. One is on the frequency of its last frame; until then on none, and then
+//!   it hears what is for all and acknowledges nothing.
+//! - A frame contends in the category of its TID. Management contends as voice, other frames by DCF. A radio that sends
+//!   beacons is an access point.
+//! - The signal that receivers are told is the host's SNR above [`NOISE_DBM`], or [`SIGNAL_DBM`].
+//!
+//! Leaves out: what `radios` leaves out; the order of the kernel's own queues, which has dropped frames here that still go
+//! out (a hundred of a radio may wait).
+
+use crate::clock::Clock;
+use crate::error::{Doing, Error, Result};
+use crate::measure::LATE_P99_US;
+use crate::real_time::{Histogram, LONGEST_WORK, be_ordinary, be_woken_exactly};
+use lasthop_kernel::hwsim::{Address, Hwsim, MOST_RATES, Message, Outbox, Sent, Ticket, TxRate, messages, rate_flag};
+use lasthop_network::random::Streams;
+use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, Receivers, Tries, TryRate};
+use lasthop_network::{
+    AccessConfig, AirTime, Band, ChannelWidth, GuardInterval, Modulation, PhyRate, Standard, Topology, WifiConfig,
+};
+use lasthop_scenario::{Lateness, Scenario};
+use lasthop_units::{Span, Time};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The thermal noise of 20 MHz (-101 dBm) and a receiver's noise figure of 6 dB.
+const NOISE_DBM: i32 = -95;
+/// Where no host has an SNR.
+const SIGNAL_DBM: i32 = -50;
+/// The standards of a medium: others' frames do not come as the kernel's simulated radios send them.
+const STANDARDS: [Standard; 4] = [Standard::B, Standard::G, Standard::Bg, Standard::N];
+/// So that a request to stop is noticed.
+const LONGEST_SLEEP: Span = Span::from_millis(200);
+/// Datagrams read before the loop looks at the time again.
+const READS_IN_A_ROW: usize = 64;
+/// A wait that is longer leaves time to others.
+const SLEEP: Span = Span::from_micros(20);
+/// The number of radios that the module made when it was loaded.
+const RADIOS: &str = "/sys/module/mac80211_hwsim/parameters/radios";
+
+/// What a medium has counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct MediumReport {
+    /// How long it was the medium.
+    pub duration_s: f64,
+    /// The number of radios it knew.
+    pub radios: usize,
+    /// By frequency.
+    pub channels: Vec<ChannelReport>,
+    /// Messages that the kernel refused: frames to radios on another channel, or without an interface, and the ends of
+    /// frames that it no longer had.
+    pub refused: u64,
+    /// Frames whose rates the scenario's standard does not have. They went at the fastest OFDM rate below.
+    pub foreign_rates: u64,
+    /// From the time at which a reception or the end of a frame was due to when the kernel was told.
+    pub lateness_us: Lateness,
+    /// Whether it was late so often that delays and throughput may be wrong.
+    pub late: bool,
+}
+
+/// What a medium has counted on one frequency.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChannelReport {
+    /// In MHz.
+    pub frequency_mhz: u32,
+    /// Frames of all radios.
+    pub frames: u64,
+    /// Their tries.
+    pub tries: u64,
+    /// Times at which tries overlapped.
+    pub collisions: u64,
+    /// Tries that overlapped others.
+    pub collided: u64,
+    /// Tries that noise destroyed, that nobody was there to hear, or whose response was lost.
+    pub errors: u64,
+    /// Frames that were acknowledged.
+    pub acknowledged: u64,
+    /// Frames that were given up.
+    pub lost: u64,
+    /// Shares of the time: 1 together.
+    pub air: AirShares,
+}
+
+/// Shares of the time of one channel.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[expect(missing_docs, reason = "they are those of `AirTime`")]
+pub struct AirShares {
+    pub idle: f64,
+    pub contention: f64,
+    pub success: f64,
+    pub broadcast: f64,
+    pub collision: f64,
+    pub error: f64,
+}
+
+/// The keys that a medium looks at, for those who ask.
+pub const MEDIUM_KEYS: &str = "seed, and of [access] standard, band_ghz, frame_error_rate, response_error_rate, \
+                               preamble, protection_rate_mbps, after_collision; of [[hosts]] standard, snr_db, frame_error_rate";
+
+/// Whether the scenario describes a medium.
+///
+/// # Errors
+/// A key that no medium between radios can have.
+pub fn check_medium(scenario: &Scenario) -> Result<&WifiConfig> {
+    let refuse = |key: &str, reason: String| Err(Error::Scenario { key: key.to_owned(), reason });
+    let network = scenario.network();
+    let access = match &network.topology {
+        Topology::AccessPoint { access, .. } => access,
+        Topology::Links(_) => {
+            return refuse("links", "a medium between radios has [access] of kind \"wifi\", no links".to_owned());
+        }
+    };
+    let AccessConfig::Wifi(wifi) = access else {
+        return refuse("access.kind", "\"wired\" is no medium between radios (accepted: \"wifi\")".to_owned());
+    };
+    if !STANDARDS.contains(&wifi.standard) {
+        let accepted: Vec<String> = STANDARDS.iter().map(|standard| format!("\"{standard}\"")).collect();
+        let reason = format!(
+            "a medium between radios cannot have \"{}\" (accepted: {}); its radios send no aggregates",
+            wifi.standard,
+            accepted.join(", ")
+        );
+        return refuse("access.standard", reason);
+    }
+    if network.cells.is_some() {
+        let key = if scenario.to_keys().contains_key("cells") { "cells" } else { "hearing" };
+        return refuse(key, "on a medium between radios all on one channel hear all (accepted: none)".to_owned());
+    }
+    Ok(wifi)
+}
+
+/// Is the medium between the simulated radios that were made in this network namespace, until `stop` is set.
+///
+/// # Errors
+/// The scenario describes none ([`check_medium`]); there are no such radios, the caller is not root, or another program is
+/// their medium. Nothing is changed then.
+pub fn medium(scenario: &Scenario, stop: &AtomicBool, began: impl FnOnce(usize)) -> Result<MediumReport> {
+    let wifi = check_medium(scenario)?;
+    let hwsim = Hwsim::register()?;
+    let made = std::fs::read_to_string(RADIOS).ok().and_then(|number| number.trim().parse().ok()).unwrap_or(0);
+    let mut medium = Medium::new(scenario, wifi.clone(), hwsim, made);
+    began(medium.radios.len());
+    medium.run(stop)?;
+    Ok(medium.report())
+}
+
+struct Medium<'a> {
+    scenario: &'a Scenario,
+    wifi: WifiConfig,
+    hwsim: Hwsim,
+    outbox: Outbox,
+    clock: Clock,
+    /// By number.
+    radios: Vec<Radio>,
+    /// By frequency in MHz.
+    airs: BTreeMap<u32, Air<Rc<OnItsWay>>>,
+    events: Vec<Event<Rc<OnItsWay>>>,
+    lateness: Histogram,
+    refused: u64,
+}
+
+struct Radio {
+    name: Address,
+    interfaces: Vec<Address>,
+    frequency_mhz: Option<u32>,
+    is_access_point: bool,
+    signal_dbm: i32,
+}
+
+/// A frame that the kernel waits for.
+struct OnItsWay {
+    ticket: Ticket,
+    from: usize,
+    mpdu: Box<[u8]>,
+    frequency_mhz: u32,
+    rates: [TxRate; MOST_RATES],
+    series: [Option<Tries>; MOST_RATES],
+}
+
+impl<'a> Medium<'a> {
+    fn new(scenario: &'a Scenario, wifi: WifiConfig, hwsim: Hwsim, made: u16) -> Self {
+        let mut medium = Self {
+            scenario,
+            wifi,
+            outbox: Outbox::new(hwsim.family()),
+            hwsim,
+            clock: Clock::start(),
+            radios: Vec::new(),
+            airs: BTreeMap::new(),
+            events: Vec::new(),
+            lateness: Histogram::new(),
+            refused: 0,
+        };
+        (0..made).for_each(|number| {
+            medium.add_radio(Address::of_radio(number));
+        });
+        medium
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+        let mut datagram = Vec::new();
+        let mut preferred = be_woken_exactly();
+        let mut slept = Time::ZERO;
+        while !stop.load(Ordering::Relaxed) {
+            for _ in 0..READS_IN_A_ROW {
+                if !self.hwsim.receive(&mut datagram).doing("cannot receive frames of the radios")? {
+                    break;
+                }
+                self.take(&datagram)?;
+            }
+            self.deliver()?;
+            let next = self.airs.values().filter_map(Air::next_wakeup).min();
+            let free = next.map_or(LONGEST_SLEEP, |at| self.clock.until(at)).min(LONGEST_SLEEP);
+            let mut waiting = [PollFd::new(self.hwsim.as_fd(), PollFlags::POLLIN)];
+            let timeout = TimeSpec::from_duration(Duration::from_nanos(free.as_nanos()));
+            let before = self.clock.now();
+            match ppoll(&mut waiting, Some(timeout), None) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(error).doing("cannot wait for frames of the radios"),
+            }
+            let now = self.clock.now();
+            if now.saturating_since(before) > SLEEP {
+                slept = now;
+            } else if preferred && now.saturating_since(slept) > LONGEST_WORK {
+                preferred = false;
+                be_ordinary("the medium");
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets happen what is due, and tells the kernel.
+    fn deliver(&mut self) -> Result<()> {
+        let now = self.clock.now();
+        self.airs.values_mut().for_each(|air| air.advance(now, &mut self.events));
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        let events = std::mem::take(&mut self.events);
+        for event in &events {
+            match event {
+                Event::Received { by, place, is_repeated, tag, .. } => {
+                    let OnItsWay { mpdu, frequency_mhz, series, from, .. } = &**tag;
+                    let radio = &self.radios[*by];
+                    let rate = series[*place].map_or(TryRate::Legacy(PhyRate::Mbps1), |tries| tries.rate);
+                    let index = told_index(rate, *frequency_mhz);
+                    let signal = if *by == 0 { self.radios[*from].signal_dbm } else { radio.signal_dbm };
+                    self.outbox.received(radio.name, mpdu, *is_repeated, index, signal, *frequency_mhz);
+                }
+                Event::Done { is_acknowledged, made, tag, .. } => {
+                    let mut told = [TxRate::NONE; MOST_RATES];
+                    for ((told, rate), &count) in told.iter_mut().zip(tag.rates).zip(made) {
+                        if count > 0 {
+                            *told = TxRate { index: rate.index, count };
+                        }
+                    }
+                    let signal = self.radios[tag.from].signal_dbm;
+                    self.outbox.done(tag.ticket, *is_acknowledged, told, signal);
+                }
+            }
+        }
+        self.hwsim.send(&mut self.outbox).doing("cannot send frames to the radios")?;
+        let now = self.clock.now();
+        events.iter().for_each(|event| self.lateness.record(now.saturating_since(event.at())));
+        self.events = events;
+        self.events.clear();
+        Ok(())
+    }
+
+    /// Takes the messages of a datagram.
+    fn take(&mut self, datagram: &[u8]) -> Result<()> {
+        for message in messages(datagram, self.hwsim.family()) {
+            match message.doing("cannot read what mac80211_hwsim says")? {
+                Message::Sent(sent) => self.offer(&sent)?,
+                Message::Has { radio, address } => self.radio_has(radio, address),
+                Message::HasNot { radio, address } => {
+                    let number = self.number(radio);
+                    self.radios[number].interfaces.retain(|&other| other != address);
+                }
+                Message::Answer(number) => self.refused += u64::from(number != 0),
+                Message::Other => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A radio's driver sends a frame.
+    fn offer(&mut self, sent: &Sent<'_>) -> Result<()> {
+        let frequency_mhz = sent.frequency_mhz;
+        let from = self.number(sent.radio);
+        self.radios[from].frequency_mhz = Some(frequency_mhz);
+        let header = Header::of(sent.mpdu);
+        if let Some(transmitter) = header.transmitter {
+            self.radio_has(sent.radio, transmitter);
+        }
+        self.radios[from].is_access_point |= header.is_beacon;
+        let receiver = sent.receiver();
+        let to = if receiver.is_group() {
+            Receivers::All
+        } else {
+            let on_channel = |radio: &Radio| radio.frequency_mhz == Some(frequency_mhz);
+            let has = |radio: &Radio| radio.interfaces.contains(&receiver);
+            let number = self.radios.iter().position(|radio| has(radio) && on_channel(radio));
+            number.filter(|&number| number != from).map_or(Receivers::Nobody, Receivers::One)
+        };
+        let (rates, series) = series(sent, frequency_mhz);
+        let on_its_way = OnItsWay { ticket: sent.ticket(), from, mpdu: sent.mpdu.into(), frequency_mhz, rates, series };
+        let frame = Frame {
+            from,
+            to,
+            wants_acknowledgement: !sent.wants_no_acknowledgement(),
+            bytes: sent.mpdu.len() as u64 + 4,
+            user_priority: header.user_priority,
+            from_access_point: self.radios[from].is_access_point,
+            series,
+            tag: Rc::new(on_its_way),
+        };
+        let now = self.clock.now();
+        let air = self.airs.entry(frequency_mhz).or_insert_with(|| {
+            let streams = Streams::new(self.scenario.seed);
+            let mut air = Air::new(&self.wifi, &self.scenario.network().hosts, streams);
+            self.radios.iter().for_each(|_| {
+                air.add_radio();
+            });
+            air
+        });
+        air.advance(now, &mut self.events);
+        air.offer(now, frame);
+        // What was due before is late: it does not wait for more frames.
+        if self.events.is_empty() { Ok(()) } else { self.deliver() }
+    }
+
+    fn radio_has(&mut self, radio: Address, interface: Address) {
+        let number = self.number(radio);
+        let interfaces = &mut self.radios[number].interfaces;
+        if !interfaces.contains(&interface) {
+            interfaces.push(interface);
+        }
+    }
+
+    /// The number of a radio; one that was unknown is added.
+    fn number(&mut self, name: Address) -> usize {
+        match self.radios.iter().position(|radio| radio.name == name) {
+            Some(number) => number,
+            None => self.add_radio(name),
+        }
+    }
+
+    fn add_radio(&mut self, name: Address) -> usize {
+        let number = self.radios.len();
+        let host = number.checked_sub(1).and_then(|station| self.scenario.network().hosts.get(station));
+        let snr_db = host.and_then(|host| host.snr_db);
+        self.radios.push(Radio {
+            name,
+            interfaces: vec![name.of_interface()],
+            frequency_mhz: None,
+            is_access_point: false,
+            signal_dbm: snr_db.map_or(SIGNAL_DBM, |snr_db| NOISE_DBM + snr_db.round() as i32),
+        });
+        self.airs.values_mut().for_each(|air| {
+            air.add_radio();
+        });
+        number
+    }
+
+    fn report(&self) -> MediumReport {
+        let now = self.clock.now();
+        let p99 = self.lateness.permille_us(990);
+        MediumReport {
+            duration_s: now.as_secs_f64(),
+            radios: self.radios.len(),
+            channels: self.airs.iter().map(|(&mhz, air)| ChannelReport::new(mhz, air.counts(), air.air(now))).collect(),
+            refused: self.refused,
+            foreign_rates: self.airs.values().map(|air| air.counts().foreign_rates).sum(),
+            lateness_us: Lateness {
+                p50: self.lateness.permille_us(500) as f64,
+                p99: p99 as f64,
+                max: self.lateness.max_us() as f64,
+            },
+            late: p99 > LATE_P99_US,
+        }
+    }
+}
+
+impl ChannelReport {
+    fn new(frequency_mhz: u32, counts: &Counts, air: AirTime) -> Self {
+        let share = |time: Span| time.over(air.total()).unwrap_or(0.0);
+        Self {
+            frequency_mhz,
+            frames: counts.frames,
+            tries: counts.tries,
+            collisions: counts.collisions,
+            collided: counts.collided,
+            errors: counts.errors,
+            acknowledged: counts.acknowledged,
+            lost: counts.given_up,
+            air: AirShares {
+                idle: share(air.idle),
+                contention: share(air.contention),
+                success: share(air.success),
+                broadcast: share(air.broadcast),
+                collision: share(air.collision),
+                error: share(air.error),
+            },
+        }
+    }
+}
+
+/// What the header of an MPDU says (802.11-2020 §9.2.4.1, §9.2.4.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Header {
+    transmitter: Option<Address>,
+    is_beacon: bool,
+    user_priority: Option<u8>,
+}
+
+impl Header {
+    fn of(mpdu: &[u8]) -> Self {
+        const MANAGEMENT: u8 = 0;
+        const DATA: u8 = 2;
+        const BEACON: u8 = 8;
+        const QOS: u8 = 8;
+        /// Voice: what Linux sends management in.
+        const VOICE: u8 = 7;
+        let [control, flags] = [mpdu[0], mpdu[1]];
+        let (kind, subtype) = (control >> 2 & 3, control >> 4);
+        // To DS and from DS: a fourth address.
+        let qos_at = if flags & 3 == 3 { 30 } else { 24 };
+        let user_priority = match kind {
+            MANAGEMENT => Some(VOICE),
+            DATA if subtype & QOS != 0 => mpdu.get(qos_at).map(|qos| qos & 7),
+            _ => None,
+        };
+        Self {
+            transmitter: mpdu.get(10..16).map(|bytes| Address(bytes.try_into().expect("six bytes"))),
+            is_beacon: kind == MANAGEMENT && subtype == BEACON,
+            user_priority,
+        }
+    }
+}
+
+/// The rates of 802.11g in the order of the kernel's simulated radios; at 5 GHz those from the fifth on.
+const RATES: [PhyRate; 12] = [
+    PhyRate::Mbps1,
+    PhyRate::Mbps2,
+    PhyRate::Mbps5_5,
+    PhyRate::Mbps11,
+    PhyRate::Mbps6,
+    PhyRate::Mbps9,
+    PhyRate::Mbps12,
+    PhyRate::Mbps18,
+    PhyRate::Mbps24,
+    PhyRate::Mbps36,
+    PhyRate::Mbps48,
+    PhyRate::Mbps54,
+];
+
+/// The number of rates that a band lacks.
+fn missing_rates(frequency_mhz: u32) -> usize {
+    if band(frequency_mhz) == Band::Ghz5 { 4 } else { 0 }
+}
+
+fn band(frequency_mhz: u32) -> Band {
+    if frequency_mhz < 3000 { Band::Ghz2_4 } else { Band::Ghz5 }
+}
+
+/// The rates of a frame up to the end of its series, as they came and as they are; at least one.
+fn series(sent: &Sent<'_>, frequency_mhz: u32) -> ([TxRate; MOST_RATES], [Option<Tries>; MOST_RATES]) {
+    let (mut rates, mut series) = (sent.rates, [None; MOST_RATES]);
+    if rates[0].index < 0 || rates[0].count == 0 {
+        rates[0] = TxRate { index: rates[0].index.max(0), count: 1 };
+    }
+    for (place, rate) in rates.into_iter().enumerate() {
+        let Ok(index) = u8::try_from(rate.index) else { break };
+        let flags = sent.rate_flags[place];
+        let tried = tried(index, flags, frequency_mhz);
+        series[place] = Some(Tries { rate: tried, count: rate.count, rts: flags & rate_flag::RTS_CTS != 0 });
+    }
+    (rates, series)
+}
+
+fn tried(index: u8, flags: u16, frequency_mhz: u32) -> TryRate {
+    let has = |flag| flags & flag != 0;
+    if !has(rate_flag::MCS) && !has(rate_flag::VHT_MCS) {
+        let place = usize::from(index) + missing_rates(frequency_mhz);
+        return TryRate::Legacy(RATES[place.min(RATES.len() - 1)]);
+    }
+    let (mcs, streams) = if has(rate_flag::VHT_MCS) { (index & 15, index >> 4) } else { (index % 8, index / 8) };
+    let width = match () {
+        () if has(rate_flag::MHZ_160) => ChannelWidth::Mhz160,
+        () if has(rate_flag::MHZ_80) => ChannelWidth::Mhz80,
+        () if has(rate_flag::MHZ_40) => ChannelWidth::Mhz40,
+        () => ChannelWidth::Mhz20,
+    };
+    let guard_interval = if has(rate_flag::SHORT_GI) { GuardInterval::Ns400 } else { GuardInterval::Ns800 };
+    TryRate::Later(Modulation { mcs: mcs.min(9), spatial_streams: streams.min(3) + 1, width, guard_interval })
+}
+
+/// The index that the kernel takes for a received rate: of 802.11n's the fastest of 802.11g's below.
+fn told_index(rate: TryRate, frequency_mhz: u32) -> u32 {
+    let most = match rate {
+        TryRate::Legacy(rate) => rate.rate(),
+        TryRate::Later(modulation) => modulation.rate(Standard::N),
+    };
+    let slower = RATES.iter().enumerate().filter(|(_, rate)| rate.rate() <= most).max_by_key(|(_, rate)| rate.rate());
+    slower.map_or(0, |(index, _)| index.saturating_sub(missing_rates(frequency_mhz))) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<Standard> {
+        let scenario = Scenario::from_toml("air.toml", text, &[]).expect("a scenario");
+        check_medium(&scenario).map(|wifi| wifi.standard)
+    }
+
+    #[test]
+    fn a_scenario_of_something_else_than_one_air_is_refused_by_its_key() {
+        let access = |keys: &str| format!("[access]\n{keys}\n[path]\n[[hosts]]\ncount = 3\n");
+        assert_eq!(check(&access("standard = \"802.11n\"\nband_ghz = 2.4")).expect("a medium"), Standard::N);
+        assert_eq!(check(&access("")).expect("a medium"), Standard::G);
+        let hearing = "[[hearing]]\nbetween = [\"host-0\", \"host-1\"]\nlevel = \"misses\"\n";
+        for (text, key, accepted) in [
+            (access("kind = \"wired\"\nrate_mbps = 10"), "access.kind", "\"wifi\""),
+            (access("standard = \"802.11ac\""), "access.standard", "\"802.11bg\", \"802.11n\""),
+            (access("") + hearing, "hearing", "none"),
+        ] {
+            let message = check(&text).expect_err("no medium").to_string();
+            assert!(message.starts_with(&format!("{key}: ")) && message.contains(accepted), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_header_says_in_which_category_its_frame_contends() {
+        let header = |control: u8, flags: u8, qos_at: usize, tid: u8| {
+            let mut mpdu = vec![0; 40];
+            (mpdu[0], mpdu[1], mpdu[qos_at]) = (control, flags, tid);
+            mpdu[10..16].copy_from_slice(&[2, 0, 0, 0, 1, 0]);
+            Header::of(&mpdu)
+        };
+        // Beacon, QoS data to DS, QoS data over four addresses, null data, PS-Poll (802.11-2020 table 9-1).
+        assert!(header(0x80, 0, 24, 0).is_beacon);
+        assert_eq!(header(0x80, 0, 24, 0).user_priority, Some(7));
+        assert_eq!(header(0x88, 1, 24, 0x65).user_priority, Some(5));
+        assert_eq!(header(0x88, 3, 30, 6).user_priority, Some(6));
+        assert_eq!(header(0x48, 1, 24, 6).user_priority, None);
+        assert_eq!(header(0xa4, 0, 24, 6).user_priority, None);
+        assert_eq!(header(0x88, 1, 24, 0).transmitter, Some(Address::of_radio(1).of_interface()));
+        // A control frame with one address.
+        assert_eq!(Header::of(&[0xd4; 10]).transmitter, None);
+    }
+
+    #[test]
+    fn a_rates_index_is_of_its_band_or_an_mcs() {
+        assert_eq!(tried(3, 0, 2437), TryRate::Legacy(PhyRate::Mbps11));
+        assert_eq!(tried(11, 0, 2437), TryRate::Legacy(PhyRate::Mbps54));
+        assert_eq!(tried(0, 0, 5180), TryRate::Legacy(PhyRate::Mbps6));
+        // MCS 15 is 7 with two streams; of 802.11ac, 0x19 is 9 with two.
+        let short = rate_flag::MCS | rate_flag::SHORT_GI | rate_flag::MHZ_40;
+        let modulation =
+            |mcs, width, guard_interval| TryRate::Later(Modulation { mcs, spatial_streams: 2, width, guard_interval });
+        assert_eq!(tried(15, short, 5180), modulation(7, ChannelWidth::Mhz40, GuardInterval::Ns400));
+        let wide = rate_flag::VHT_MCS | rate_flag::MHZ_80;
+        assert_eq!(tried(0x19, wide, 5180), modulation(9, ChannelWidth::Mhz80, GuardInterval::Ns800));
+    }
+
+    #[test]
+    fn receivers_are_told_a_rate_that_the_kernel_takes() {
+        for (index, flags, frequency_mhz, told) in [
+            (11, 0, 2437, 11),
+            (3, 0, 2437, 3),
+            (0, 0, 5180, 0),
+            (7, 0, 5180, 7),
+            // 65 Mb/s as 54, 6.5 as 6.
+            (7, rate_flag::MCS, 2437, 11),
+            (0, rate_flag::MCS, 2437, 4),
+            (0, rate_flag::MCS, 5180, 0),
+        ] {
+            assert_eq!(
+                told_index(tried(index, flags, frequency_mhz), frequency_mhz),
+                told,
+                "{index} at {frequency_mhz}"
+            );
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! The medium for radios outside of the model: their drivers hand over whole MPDUs, each with the rates at which to try it.
+//!
+//! One channel, which all hear, under DCF or EDCA. It has the channel access, air times, losses and constants of `medium`:
+//! 1. Each radio has a queue, a timer and a contention window for each access category (`edca`), and one of DCF for data
+//!    without a user priority. Senders and times: `backoff`. Of one radio's timers that expire together the highest
+//!    category's sends; the others double their contention windows.
+//! 2. A frame brings a series of rates, each with a number of tries (Linux's `ieee80211_tx_rate`). Each try contends again,
+//!    with CW doubled after a failure. Behind the last one the frame is given up.
+//! 3. A try without overlap is received unless it is lost to `noise`. A unicast frame is acknowledged after SIFS; if that
+//!    is lost, it is repeated, and its receiver gets it again.
+//! 4. Overlapping tries are all lost. The waits after that, after an error and after a lost response are `medium`'s 4 to 6.
+//! 5. A frame to all, or one that wants no acknowledgement, is tried once.
+//! 6. A try whose rate asks for it is preceded by RTS and CTS.
+//!
+//! The caller keeps the radios apart by channel, one [`Air`] each, and drives it with three verbs, as a network.
+//!
+//! Leaves out: A-MPDUs (drivers' frames come one by one), TXOP limits (one frame each access), who does not hear whom,
+//! capture, power saving.
+//!
+//! References: those of `medium`; Linux, include/net/mac80211.h (`ieee80211_tx_rate`), for what a series of rates means.
+
+use super::air_use::{AirMeter, AirUse};
+use super::airtime::{AirTimes, Mode, ModeId, Unanswered};
+use super::backoff::Contention;
+use super::constants::{ContentionWindow, OFDM_WINDOW, PhyRate, Standard};
+use super::edca::{Category, Parameters};
+use super::modulation::Modulation;
+use super::noise::Noise;
+use crate::config::{HostConfig, WifiConfig, WifiRules};
+use crate::random::{Streams, happens};
+use crate::statistics::AirTime;
+use lasthop_units::{Span, Time};
+use rand_chacha::ChaCha8Rng;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+/// The most entries of a series of rates (Linux's `IEEE80211_TX_MAX_RATES`).
+pub const MOST_RATES: usize = 4;
+
+/// What a frame is sent with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TryRate {
+    /// A rate of 802.11b or 802.11g.
+    Legacy(PhyRate),
+    /// A modulation of 802.11n or later.
+    Later(Modulation),
+}
+
+/// An entry of a series of rates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tries {
+    /// The rate of each.
+    pub rate: TryRate,
+    /// How many; 0: none.
+    pub count: u8,
+    /// Whether RTS and CTS precede each.
+    pub rts: bool,
+}
+
+/// Who is to receive a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receivers {
+    /// Every radio on the channel but the sender. Nobody acknowledges.
+    All,
+    /// The radio of this number. It acknowledges, unless the frame wants none.
+    One(usize),
+    /// A radio that is not on this channel, or unknown.
+    Nobody,
+}
+
+/// A frame of a radio.
+#[derive(Clone, Debug)]
+pub struct Frame<T> {
+    /// The number of its radio.
+    pub from: usize,
+    /// Who is to receive it.
+    pub to: Receivers,
+    /// Whether its receiver is to acknowledge it; not if it is for all.
+    pub wants_acknowledgement: bool,
+    /// The MPDU with its FCS.
+    pub bytes: u64,
+    /// Its user priority, 0 to 7; `None`: it contends by DCF, as frames without QoS.
+    pub user_priority: Option<u8>,
+    /// Whether its radio is an access point, whose video and voice have an AIFSN of 1.
+    pub from_access_point: bool,
+    /// At which rates to try it, in order. The first entry has a try at least.
+    pub series: [Option<Tries>; MOST_RATES],
+    /// What the caller knows it by.
+    pub tag: T,
+}
+
+/// What happens to a frame.
+#[derive(Clone, Debug)]
+pub enum Event<T> {
+    /// A radio has received it. More than once, if the acknowledgement was lost.
+    Received {
+        /// When its last bit came.
+        at: Time,
+        /// The radio.
+        by: usize,
+        /// The rate, by its place in the series.
+        place: usize,
+        /// Whether it is a repetition (the Retry bit of its header).
+        is_repeated: bool,
+        /// The frame's tag.
+        tag: T,
+    },
+    /// Its sender is done with it.
+    Done {
+        /// When the acknowledgement ended, or the last try.
+        at: Time,
+        /// Whether it was acknowledged.
+        is_acknowledged: bool,
+        /// How many tries each entry of its series had.
+        made: [u8; MOST_RATES],
+        /// The frame's tag.
+        tag: T,
+    },
+}
+
+impl<T> Event<T> {
+    /// When it was due.
+    pub const fn at(&self) -> Time {
+        match *self {
+            Self::Received { at, .. } | Self::Done { at, .. } => at,
+        }
+    }
+}
+
+/// What an air has counted since its beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Frames that came.
+    pub frames: u64,
+    /// Their tries.
+    pub tries: u64,
+    /// Of these, those that overlapped others.
+    pub collided: u64,
+    /// Of these, those that noise destroyed, that nobody was there to hear, or whose response was lost.
+    pub errors: u64,
+    /// Frames that were acknowledged.
+    pub acknowledged: u64,
+    /// Frames that were given up behind their last try.
+    pub given_up: u64,
+    /// Times at which tries overlapped.
+    pub collisions: u64,
+    /// Frames at rates that the standard does not have, sent at the fastest that it has below.
+    pub foreign_rates: u64,
+}
+
+/// One channel with its radios.
+#[derive(Clone, Debug)]
+pub struct Air<T> {
+    times: AirTimes,
+    contention: Contention,
+    rules: WifiRules,
+    common_aifsn: i8,
+    streams: Streams,
+    config: WifiConfig,
+    hosts: Vec<HostConfig>,
+    radios: Vec<Radio>,
+    /// By contender. The first one never sends: the others begin with what it has sensed.
+    senders: Vec<Sender<T>>,
+    phase: Phase,
+    on_air: Vec<OnAir>,
+    reserved_until: Time,
+    air: AirMeter,
+    counts: Counts,
+}
+
+#[derive(Clone, Debug)]
+struct Radio {
+    /// Between it and an access point.
+    noise: Noise,
+    errors: ChaCha8Rng,
+    /// Of DCF.
+    window: ContentionWindow,
+    /// The contenders, one for DCF and each category, once used.
+    contenders: [Option<usize>; 5],
+}
+
+#[derive(Clone, Debug)]
+struct Sender<T> {
+    radio: usize,
+    category: Option<Category>,
+    queue: VecDeque<Waiting<T>>,
+}
+
+/// A frame in its queue; the first one is tried.
+#[derive(Clone, Debug)]
+struct Waiting<T> {
+    frame: Frame<T>,
+    modes: [Option<ModeId>; MOST_RATES],
+    made: [u8; MOST_RATES],
+}
+
+/// A try.
+#[derive(Clone, Copy, Debug)]
+struct OnAir {
+    sender: usize,
+    radio: usize,
+    mode: ModeId,
+    /// `None`: nobody answers.
+    to: Receivers,
+    is_answered: bool,
+    bytes: u64,
+    is_rts: bool,
+    end: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Silent,
+    Frames(Time),
+    Response(Time),
+}
+
+impl<T: Clone> Air<T> {
+    /// A silent channel at time zero, without radios. Stations have the losses of `hosts`, in their order, and those behind
+    /// the last one the losses of `config`.
+    pub fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams) -> Self {
+        let times = AirTimes::of_radios(config, hosts);
+        let nobody = (OFDM_WINDOW, streams.stream("radios/backoff/nobody"));
+        Self {
+            contention: Contention::new(times.cell.slot, times.cell.sensing, vec![nobody]),
+            times,
+            rules: config.rules,
+            common_aifsn: config.standard.space_slots() as i8,
+            streams,
+            config: config.clone(),
+            hosts: hosts.to_vec(),
+            radios: Vec::new(),
+            senders: vec![Sender { radio: usize::MAX, category: None, queue: VecDeque::new() }],
+            phase: Phase::Silent,
+            on_air: Vec::new(),
+            reserved_until: Time::ZERO,
+            air: AirMeter::new(Time::ZERO),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Adds a radio. The first one is the access point, the others are stations. Returns its number, counted from 0.
+    pub fn add_radio(&mut self) -> usize {
+        let number = self.radios.len();
+        let other = HostConfig::new(1);
+        let host = number.checked_sub(1).and_then(|station| self.hosts.get(station)).unwrap_or(&other);
+        let own = self.config.of_station(host);
+        self.radios.push(Radio {
+            noise: Noise::new(&own, host, &self.times),
+            errors: self.streams.stream(&format!("radios/frame-error/{number}")),
+            window: own.standard.window(own.rate),
+            contenders: [None; 5],
+        });
+        number
+    }
+
+    /// The radio hands over a frame. Its number is from [`Air::add_radio`].
+    pub fn offer(&mut self, now: Time, frame: Frame<T>) {
+        self.counts.frames += 1;
+        let category = frame.user_priority.map(Category::of_user_priority);
+        let sender = self.sender(&frame, category);
+        let mut is_foreign = false;
+        let modes = frame.series.map(|tries| {
+            tries.filter(|tries| tries.count > 0).map(|tries| match tries.rate {
+                TryRate::Legacy(rate) => ModeId::from(rate),
+                TryRate::Later(modulation) => self.times.find(modulation).unwrap_or_else(|| {
+                    is_foreign = true;
+                    self.fastest_below(modulation)
+                }),
+            })
+        });
+        self.counts.foreign_rates += u64::from(is_foreign);
+        debug_assert!(modes[0].is_some(), "a frame is tried at least once");
+        let queue = &mut self.senders[sender].queue;
+        queue.push_back(Waiting { frame, modes, made: [0; MOST_RATES] });
+        if queue.len() == 1 {
+            self.contend(now, sender);
+        }
+    }
+
+    /// When something happens next, if nothing is offered before; `None`: nothing.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        let next = match self.phase {
+            Phase::Silent => self.contention.next_access(),
+            Phase::Frames(until) | Phase::Response(until) => until,
+        };
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// Lets everything happen that is due by `now`, each at its own time.
+    pub fn advance(&mut self, now: Time, events: &mut Vec<Event<T>>) {
+        while let Some(at) = self.next_wakeup().filter(|&at| at <= now) {
+            self.step(at, events);
+        }
+    }
+
+    /// What it has counted.
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The use of the air until then.
+    pub fn air(&self, now: Time) -> AirTime {
+        self.air.until(now, self.air_use())
+    }
+
+    /// The contender of a frame's radio in its category.
+    fn sender(&mut self, frame: &Frame<T>, category: Option<Category>) -> usize {
+        let place = category.map_or(0, |category| 1 + category.place());
+        if let Some(sender) = self.radios[frame.from].contenders[place] {
+            return sender;
+        }
+        let (window, aifsn, name) = match category {
+            None => (self.radios[frame.from].window, Standard::G.space_slots() as i8, "dcf"),
+            Some(category) => {
+                let Parameters { window, aifsn, .. } = category.parameters(frame.from_access_point);
+                (window, aifsn as i8, category.name())
+            }
+        };
+        let stream = self.streams.stream(&format!("radios/backoff/{}/{name}", frame.from));
+        let sender = self.contention.add(window, aifsn - self.common_aifsn, stream, 0);
+        self.senders.push(Sender { radio: frame.from, category, queue: VecDeque::new() });
+        self.radios[frame.from].contenders[place] = Some(sender);
+        sender
+    }
+
+    /// The fastest mode that is no faster than a modulation which the standard does not have.
+    fn fastest_below(&self, foreign: Modulation) -> ModeId {
+        let most = foreign.rate(Standard::N);
+        let slower = PhyRate::ALL.into_iter().rev().find(|rate| rate.is_ofdm() && rate.rate() <= most);
+        slower.unwrap_or(PhyRate::Mbps6).into()
+    }
+
+    /// The sender has a frame from now on.
+    fn contend(&mut self, now: Time, sender: usize) {
+        if self.phase == Phase::Silent && !self.contention.is_backlogged() {
+            self.air.book(now, self.air_use());
+        }
+        let radio = self.senders[sender].radio;
+        let is_sending = matches!(self.phase, Phase::Frames(_)) && self.on_air.iter().any(|frame| frame.radio == radio);
+        if is_sending {
+            self.contention.on_frame_while_sending(sender);
+        } else if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
+            // Too late to sense the try on the air.
+            self.begin(sender, start);
+        }
+    }
+
+    fn step(&mut self, now: Time, events: &mut Vec<Event<T>>) {
+        match self.phase {
+            Phase::Silent => self.on_seized(now),
+            Phase::Frames(_) if self.on_air.len() > 1 => self.on_collision_over(now, events),
+            Phase::Frames(_) => self.on_frame_over(now, events),
+            Phase::Response(_) => self.on_response_over(now, events),
+        }
+    }
+
+    fn on_seized(&mut self, now: Time) {
+        self.air.book(now, self.air_use());
+        self.on_air.clear();
+        let mut sending = Vec::new();
+        self.contention.seize(now, &mut sending);
+        sending.sort_unstable_by_key(|&(sender, start)| {
+            let Sender { radio, category, .. } = self.senders[sender];
+            (radio, start, Reverse(category))
+        });
+        let mut last = None;
+        for (sender, start) in sending {
+            if last.replace(self.senders[sender].radio) == Some(self.senders[sender].radio) {
+                self.contention.on_failure(sender);
+            } else {
+                self.begin(sender, start);
+            }
+        }
+    }
+
+    /// Starts the sender's next try.
+    fn begin(&mut self, sender: usize, start: Time) {
+        let Sender { radio, queue, .. } = &mut self.senders[sender];
+        let Waiting { frame, modes, made } = queue.front_mut().expect("who sends has a frame");
+        let place =
+            (0..MOST_RATES).find(|&place| has_tries(frame, made, place)).expect("a frame waits while it has tries");
+        made[place] += 1;
+        let mode = modes[place].expect("an entry with tries has a mode");
+        let times = self.times.mode(mode);
+        let is_answered = frame.wants_acknowledgement && frame.to != Receivers::All;
+        let is_rts = is_answered && frame.series[place].is_some_and(|tries| tries.rts);
+        let end = start + if is_rts { times.rts } else { times.ppdu(frame.bytes) };
+        let on_air = OnAir { sender, radio: *radio, mode, to: frame.to, is_answered, bytes: frame.bytes, is_rts, end };
+        self.counts.tries += 1;
+        self.phase = match self.phase {
+            Phase::Frames(until) => Phase::Frames(until.max(end)),
+            _ => Phase::Frames(end),
+        };
+        self.on_air.push(on_air);
+    }
+
+    fn on_frame_over(&mut self, now: Time, events: &mut Vec<Event<T>>) {
+        let on_air = self.on_air[0];
+        let response = on_air.response(self.times.mode(on_air.mode));
+        if on_air.is_rts {
+            let is_heard = matches!(on_air.to, Receivers::One(to) if {
+                let loss = self.noise(on_air.radio, to).control(on_air.mode).rts;
+                !happens(loss, &mut self.radios[on_air.radio].errors)
+            });
+            if is_heard {
+                self.phase = Phase::Response(now + response);
+            } else {
+                self.on_error(now, &on_air, events);
+            }
+            return;
+        }
+        let is_received = match on_air.to {
+            Receivers::Nobody => false,
+            Receivers::One(to) => self.receive(now, &on_air, to, events),
+            Receivers::All => {
+                for to in (0..self.radios.len()).filter(|&to| to != on_air.radio) {
+                    self.receive(now, &on_air, to, events);
+                }
+                true
+            }
+        };
+        match (on_air.is_answered, is_received) {
+            (true, true) => self.phase = Phase::Response(now + response),
+            (true, false) => self.on_error(now, &on_air, events),
+            (false, _) => {
+                self.air.book(now, self.air_use());
+                self.finish(now, on_air.sender, false, events);
+                self.resume(now + self.times.cell.space, &[]);
+            }
+        }
+    }
+
+    fn on_response_over(&mut self, now: Time, events: &mut Vec<Event<T>>) {
+        let on_air = self.on_air[0];
+        let Receivers::One(to) = on_air.to else { unreachable!("only one radio answers") };
+        let loss = self.noise(on_air.radio, to).control(on_air.mode).acknowledgement;
+        if happens(loss, &mut self.radios[to].errors) {
+            let eifs = on_air.unanswered(self.times.mode(on_air.mode)).eifs;
+            self.air.book(now, AirUse::Error);
+            self.counts.errors += 1;
+            self.fail(now, on_air.sender, events);
+            self.resume(now + self.times.cell.space, &[(on_air.radio, now + eifs)]);
+        } else if on_air.is_rts {
+            let end = now + self.times.cell.sifs + self.times.mode(on_air.mode).ppdu_after_cts(on_air.bytes);
+            self.on_air[0] = OnAir { is_rts: false, end, ..on_air };
+            self.phase = Phase::Frames(end);
+        } else {
+            self.air.book(now, self.air_use());
+            self.counts.acknowledged += 1;
+            self.finish(now, on_air.sender, true, events);
+            self.resume(now + self.times.cell.space, &[]);
+        }
+    }
+
+    fn on_error(&mut self, now: Time, on_air: &OnAir, events: &mut Vec<Event<T>>) {
+        let mode = self.times.mode(on_air.mode);
+        self.reserved_until = now + on_air.response(mode);
+        let Unanswered { timeout, eifs } = on_air.unanswered(mode);
+        let space = self.times.cell.space;
+        let mut waits = vec![(on_air.radio, now + timeout + space)];
+        if let Receivers::One(to) = on_air.to {
+            waits.push((to, now + eifs));
+        }
+        self.air.book(now, AirUse::Error);
+        self.counts.errors += 1;
+        self.fail(now, on_air.sender, events);
+        self.resume(self.reserved_until + space, &waits);
+    }
+
+    fn on_collision_over(&mut self, now: Time, events: &mut Vec<Event<T>>) {
+        self.air.book(now, self.air_use());
+        self.counts.collisions += 1;
+        let space = self.times.cell.space;
+        let mut eifs = Span::ZERO;
+        let mut waits = Vec::with_capacity(self.on_air.len());
+        for on_air in std::mem::take(&mut self.on_air) {
+            self.counts.collided += 1;
+            let unanswered = on_air.unanswered(self.times.mode(on_air.mode));
+            eifs = eifs.max(unanswered.eifs);
+            let known_at = if on_air.is_answered { now.max(on_air.end + unanswered.timeout) } else { now };
+            waits.push((on_air.radio, known_at + space));
+            self.fail(now, on_air.sender, events);
+        }
+        let bystanders = if self.rules.difs_after_collision { space } else { eifs };
+        self.resume(now + bystanders, &waits);
+    }
+
+    /// Whether the radio receives a frame without overlap.
+    fn receive(&mut self, now: Time, on_air: &OnAir, by: usize, events: &mut Vec<Event<T>>) -> bool {
+        let loss = self.noise(on_air.radio, by).frames(on_air.mode).of(on_air.bytes);
+        let is_received = !happens(loss, &mut self.radios[if on_air.is_answered { on_air.radio } else { by }].errors);
+        if is_received {
+            let Waiting { frame, made, .. } = &self.senders[on_air.sender].queue[0];
+            let place = made.iter().rposition(|&made| made > 0).expect("it was tried");
+            let is_repeated = made.iter().map(|&made| u32::from(made)).sum::<u32>() > 1;
+            events.push(Event::Received { at: now, by, place, is_repeated, tag: frame.tag.clone() });
+        }
+        is_received
+    }
+
+    /// The try had no response: another one follows, or the frame is given up.
+    fn fail(&mut self, now: Time, sender: usize, events: &mut Vec<Event<T>>) {
+        let Waiting { frame, made, .. } = &self.senders[sender].queue[0];
+        let wants_acknowledgement = frame.wants_acknowledgement && frame.to != Receivers::All;
+        if wants_acknowledgement && (0..MOST_RATES).any(|place| has_tries(frame, made, place)) {
+            self.contention.on_failure(sender);
+        } else {
+            self.counts.given_up += u64::from(wants_acknowledgement);
+            self.finish(now, sender, false, events);
+        }
+    }
+
+    /// The sender is done with its frame.
+    fn finish(&mut self, at: Time, sender: usize, is_acknowledged: bool, events: &mut Vec<Event<T>>) {
+        let queue = &mut self.senders[sender].queue;
+        let Waiting { frame, made, .. } = queue.pop_front().expect("who is done had a frame");
+        events.push(Event::Done { at, is_acknowledged, made, tag: frame.tag });
+        let is_empty = queue.is_empty();
+        self.contention.on_done(sender);
+        if is_empty {
+            self.contention.on_empty(sender);
+        }
+    }
+
+    /// Inter-frame spaces end at `ready`, except for these radios.
+    fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
+        self.phase = Phase::Silent;
+        let contenders = |&(radio, ready): &(usize, Time)| {
+            self.radios[radio].contenders.into_iter().flatten().map(move |sender| (sender, ready))
+        };
+        let except: Vec<_> = except.iter().flat_map(contenders).collect();
+        self.contention.resume(ready, &except);
+    }
+
+    /// Between two radios: that of the station, or of the sender if both are.
+    fn noise(&self, from: usize, to: usize) -> &Noise {
+        &self.radios[if from == 0 { to } else { from }].noise
+    }
+
+    fn air_use(&self) -> AirUse {
+        match self.phase {
+            Phase::Silent if self.contention.is_backlogged() => AirUse::Contention,
+            Phase::Silent => AirUse::Idle,
+            Phase::Response(_) => AirUse::Success,
+            Phase::Frames(_) if self.on_air.len() > 1 => AirUse::Collision,
+            Phase::Frames(_) if !self.on_air[0].is_answered => AirUse::Broadcast,
+            Phase::Frames(_) => AirUse::Success,
+        }
+    }
+}
+
+impl OnAir {
+    /// SIFS and its response.
+    fn response(&self, mode: &Mode) -> Span {
+        if self.is_rts { mode.cts } else { mode.acknowledgement }
+    }
+
+    /// The waits if it is not received.
+    fn unanswered(&self, mode: &Mode) -> Unanswered {
+        if self.is_rts { mode.rts_unanswered } else { mode.unanswered }
+    }
+}
+
+/// Whether this entry of the frame's series has more tries.
+fn has_tries<T>(frame: &Frame<T>, made: &[u8; MOST_RATES], place: usize) -> bool {
+    frame.series[place].is_some_and(|tries| made[place] < tries.count)
+}

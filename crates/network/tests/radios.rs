@@ -1,0 +1,229 @@
+//! The air between radios that bring their rates with them, against plain arithmetic and against the medium of whole networks.
+
+use crate::common::{saturate, us, wifi};
+use lasthop_network::random::Streams;
+use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, MOST_RATES, Receivers, Tries, TryRate};
+use lasthop_network::{AirTime, GuardInterval, HostConfig, Modulation, PhyRate, Standard, WifiConfig};
+use lasthop_units::{Probability, Span, Time};
+
+/// MAC header (24), LLC/SNAP (8), FCS (4) around a packet of 1500 bytes.
+const MPDU: u64 = 1500 + 36;
+
+fn air(config: &WifiConfig, radios: usize) -> Air<u32> {
+    let hosts = vec![HostConfig::new(1); radios];
+    let mut air = Air::new(config, &hosts, Streams::new(1));
+    (0..radios).for_each(|number| assert_eq!(air.add_radio(), number));
+    air
+}
+
+fn tries(mbps: PhyRate, count: u8) -> Option<Tries> {
+    Some(Tries { rate: TryRate::Legacy(mbps), count, rts: false })
+}
+
+fn frame(from: usize, to: Receivers, series: [Option<Tries>; MOST_RATES]) -> Frame<u32> {
+    Frame {
+        from,
+        to,
+        wants_acknowledgement: true,
+        bytes: MPDU,
+        user_priority: None,
+        from_access_point: false,
+        series,
+        tag: 0,
+    }
+}
+
+/// All that happens.
+fn run(air: &mut Air<u32>) -> Vec<Event<u32>> {
+    let mut events = Vec::new();
+    while let Some(at) = air.next_wakeup() {
+        air.advance(at, &mut events);
+    }
+    events
+}
+
+/// Radios 1 to `stations` always have frames of 1500-byte packets for radio 0, like that of `of`. Gives what was acknowledged,
+/// in Mb/s of these packets, by station.
+fn saturated(
+    config: &WifiConfig,
+    stations: usize,
+    seconds: u64,
+    of: impl Fn(usize) -> Frame<u32>,
+) -> (Vec<f64>, Counts, AirTime) {
+    let mut air = air(config, stations + 1);
+    for station in 1..=stations {
+        (0..2).for_each(|_| air.offer(Time::ZERO, Frame { tag: station as u32, ..of(station) }));
+    }
+    let (end, mut events) = (Time::ZERO + Span::from_secs(seconds), Vec::new());
+    let mut acknowledged = vec![0_u64; stations];
+    while let Some(at) = air.next_wakeup().filter(|&at| at < end) {
+        air.advance(at, &mut events);
+        for event in events.drain(..) {
+            if let Event::Done { is_acknowledged, tag, .. } = event {
+                let station = tag as usize;
+                acknowledged[station - 1] += u64::from(is_acknowledged);
+                air.offer(at, Frame { tag, ..of(station) });
+            }
+        }
+    }
+    let mbps = |packets: u64| packets as f64 * 12_000.0 / 1e6 / seconds as f64;
+    (acknowledged.into_iter().map(mbps).collect(), *air.counts(), air.air(end))
+}
+
+#[test]
+fn one_radio_gets_what_its_cycle_says() {
+    // Data, SIFS and ACK, DIFS, mean backoff CWmin / 2 slots: as in saturation.rs.
+    // 54 Mb/s: 254 + 44 + 28 + 67.5 = 393.5 us; 6 Mb/s: 2233.5; 11 Mb/s of 802.11b: 1928; behind a CTS-to-self: 756.
+    for (standard, rate, cycle_us) in [
+        (Standard::G, PhyRate::Mbps54, 393.5),
+        (Standard::G, PhyRate::Mbps6, 2233.5),
+        (Standard::B, PhyRate::Mbps11, 1928.0),
+        (Standard::Bg, PhyRate::Mbps54, 756.0),
+    ] {
+        let series = [tries(rate, 7), None, None, None];
+        let (mbps, counts, _) =
+            saturated(&WifiConfig::new(standard), 1, 60, |from| frame(from, Receivers::One(0), series));
+        let expected = 12_000.0 / cycle_us;
+        println!("{standard} {rate}: {:.4} Mb/s, expected {expected:.4}", mbps[0]);
+        assert!((mbps[0] / expected - 1.0).abs() < 0.003, "{standard} at {rate}: {} Mb/s", mbps[0]);
+        assert_eq!((counts.collisions, counts.given_up), (0, 0));
+    }
+}
+
+#[test]
+fn a_cycle_of_802_11n_has_its_preamble_its_symbols_and_the_space_of_its_category() {
+    // MCS 7 with the short guard interval at 5 GHz: 36 us of preamble, and ceil((22 + 8 (1536 + 2)) / 260) = 48 symbols of
+    // 3.6 us; SIFS 16 and 28 of ACK at 24 Mb/s; AIFS 16 + 3 * 9; 7.5 slots. Video: AIFS 16 + 2 * 9, 3.5 slots.
+    let modulation = Modulation { guard_interval: GuardInterval::Ns400, ..Modulation::new(Standard::N) };
+    let data_us = 36.0 + 48.0 * 3.6 + 44.0;
+    for (user_priority, cycle_us) in [(0, data_us + 43.0 + 67.5), (5, data_us + 34.0 + 31.5)] {
+        let of = |from| {
+            let series = [Some(Tries { rate: TryRate::Later(modulation), count: 7, rts: false }), None, None, None];
+            let user_priority = Some(user_priority);
+            Frame { user_priority, bytes: MPDU + 2, ..frame(from, Receivers::One(0), series) }
+        };
+        let (mbps, counts, _) = saturated(&WifiConfig::new(Standard::N), 1, 30, of);
+        let expected = 12_000.0 / cycle_us;
+        assert!((mbps[0] / expected - 1.0).abs() < 0.003, "priority {user_priority}: {} for {expected}", mbps[0]);
+        assert_eq!(counts.foreign_rates, 0);
+    }
+}
+
+/// The same contention from two files: what is left is the statistical error, some 0.2 % each.
+#[test]
+fn saturated_radios_get_what_saturated_stations_of_a_network_get() {
+    for stations in [2, 10] {
+        let config = WifiConfig::new(Standard::G);
+        let (network, _) = saturate(&wifi(stations, 1000, config.clone()), 1, 60);
+        let series = [tries(PhyRate::Mbps54, 7), None, None, None];
+        let (mbps, counts, _) = saturated(&config, stations, 60, |from| frame(from, Receivers::One(0), series));
+        let total: f64 = mbps.iter().sum();
+        println!("{stations} stations: {total:.4} Mb/s, a network {network:.4}; {} collisions", counts.collisions);
+        assert!((total / network - 1.0).abs() < 0.01, "{stations} stations: {total} Mb/s, a network {network}");
+        let mean = total / stations as f64;
+        assert!(mbps.iter().all(|one| (one / mean - 1.0).abs() < 0.1), "unequal shares: {mbps:?}");
+        assert!(counts.collisions > 0);
+    }
+}
+
+#[test]
+fn a_frame_is_tried_as_its_series_says_and_then_given_up() {
+    let mut air = air(&WifiConfig::new(Standard::G), 2);
+    let series = [tries(PhyRate::Mbps54, 2), tries(PhyRate::Mbps24, 1), tries(PhyRate::Mbps6, 1), None];
+    air.offer(us(0), frame(1, Receivers::Nobody, series));
+    let events = run(&mut air);
+    assert!(matches!(events[..], [Event::Done { is_acknowledged: false, made: [2, 1, 1, 0], .. }]), "{events:?}");
+    // Twice 254 us; at 24 Mb/s 20 + 4 ceil(12310 / 96) + 6 = 542; at 6 Mb/s 20 + 4 ceil(12310 / 24) + 6 = 2078.
+    assert_eq!(air.air(events[0].at()).error, Span::from_micros(2 * 254 + 542 + 2078));
+    let Counts { tries, errors, given_up, acknowledged, .. } = *air.counts();
+    assert_eq!((tries, errors, given_up, acknowledged), (4, 4, 1, 0));
+}
+
+#[test]
+fn without_a_response_the_receiver_gets_the_frame_again_as_a_repetition() {
+    let config = WifiConfig { response_error_rate: Probability::ONE, ..WifiConfig::new(Standard::G) };
+    let mut air = air(&config, 2);
+    air.offer(us(0), frame(1, Receivers::One(0), [tries(PhyRate::Mbps54, 2), None, None, None]));
+    let events = run(&mut air);
+    let received: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Received { at, by: 0, is_repeated, .. } => Some((*at, *is_repeated)),
+            _ => None,
+        })
+        .collect();
+    // The medium was silent for long: it is sent at once, and takes 254 us.
+    assert_eq!((received[0], received[1].1, received.len()), ((us(254), false), true, 2));
+    assert!(matches!(events[2], Event::Done { is_acknowledged: false, made: [2, 0, 0, 0], .. }), "{events:?}");
+}
+
+#[test]
+fn a_response_ends_a_frame_sifs_and_its_air_time_later() {
+    let mut air = air(&WifiConfig::new(Standard::G), 2);
+    let rts = Some(Tries { rts: true, ..tries(PhyRate::Mbps54, 1).unwrap() });
+    for (number, series) in
+        [[tries(PhyRate::Mbps54, 1), None, None, None], [rts, None, None, None]].into_iter().enumerate()
+    {
+        // A second later its timer has expired.
+        let start = Time::ZERO + Span::from_secs(number as u64);
+        air.offer(start, frame(1, Receivers::One(0), series));
+        let events = run(&mut air);
+        // SIFS 10 and the ACK at 24 Mb/s, 20 + 4 ceil(134 / 96) + 6 = 34. RTS 20 + 4 ceil(182 / 96) + 6 = 34, SIFS, CTS 34, SIFS.
+        let before = [0, 34 + 10 + 34 + 10][number];
+        assert_eq!(events[0].at(), start + Span::from_micros(before + 254));
+        assert_eq!(events[1].at(), start + Span::from_micros(before + 254 + 44));
+        assert!(matches!(events[1], Event::Done { is_acknowledged: true, .. }));
+    }
+}
+
+#[test]
+fn a_frame_for_all_is_tried_once_and_all_others_hear_it() {
+    let mut air = air(&WifiConfig::new(Standard::G), 4);
+    air.offer(us(0), frame(1, Receivers::All, [tries(PhyRate::Mbps6, 4), None, None, None]));
+    let events = run(&mut air);
+    let by: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Received { by, .. } => Some(*by),
+            Event::Done { .. } => None,
+        })
+        .collect();
+    assert_eq!(by, [0, 2, 3]);
+    assert!(matches!(events[3], Event::Done { is_acknowledged: false, made: [1, 0, 0, 0], .. }), "{events:?}");
+    assert_eq!(air.air(us(2078)).broadcast, Span::from_micros(2078));
+}
+
+#[test]
+fn of_one_radio_voice_goes_first_and_all_frames_come_to_an_end() {
+    let mut air = air(&WifiConfig::new(Standard::N), 3);
+    let series = [tries(PhyRate::Mbps24, 7), None, None, None];
+    for (tag, (from, user_priority)) in
+        (0..).zip([(1, None), (1, Some(0)), (1, Some(1)), (1, Some(7)), (2, Some(0)), (2, Some(5))])
+    {
+        for _ in 0..50 {
+            air.offer(us(0), Frame { user_priority, tag, ..frame(from, Receivers::One(0), series) });
+        }
+    }
+    let mut ends = [(0, us(0)); 6];
+    for event in run(&mut air) {
+        if let Event::Done { at, tag, .. } = event {
+            let (done, last) = &mut ends[tag as usize];
+            (*done, *last) = (*done + 1, at);
+        }
+    }
+    assert!(ends.iter().all(|&(done, _)| done == 50), "{ends:?}");
+    assert!(ends[3].1 < ends[1].1 && ends[1].1 < ends[2].1 && ends[5].1 < ends[4].1, "{ends:?}");
+    let end = us(10_000_000);
+    assert_eq!(air.air(end).total(), end - Time::ZERO);
+}
+
+#[test]
+fn a_rate_that_the_standard_does_not_have_is_counted_and_replaced_by_a_slower_one() {
+    let mut air = air(&WifiConfig::new(Standard::G), 2);
+    // MCS 3 is 26 Mb/s, so it goes at 24: 542 us.
+    let modulation = Modulation { mcs: 3, ..Modulation::new(Standard::N) };
+    let later = Some(Tries { rate: TryRate::Later(modulation), count: 1, rts: false });
+    air.offer(us(0), frame(1, Receivers::One(0), [later, None, None, None]));
+    assert_eq!(run(&mut air)[0].at(), us(542));
+    assert_eq!(air.counts().foreign_rates, 1);
+}
