@@ -429,7 +429,7 @@ fn hosts_that_cannot_hear_each_other_do_so_by_a_relay() {
     let alone = stranger.wait_for_tick("some time", |tick| tick.beacons.sent > 10);
     assert_eq!((alone.terminals, alone.beacons.heard), (1, 0));
     let heard = |agent: &Running| agent.status().relay.expect("one is configured").heard_s;
-    assert!(heard(&a).is_some_and(|seconds| seconds < 5.0) && heard(&stranger).is_none());
+    assert!(heard(&a).is_some() && heard(&stranger).is_none());
     for agent in [a, b] {
         assert_honest(&agent.stop().0.expect("a clean stop"));
     }

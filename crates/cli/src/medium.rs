@@ -48,10 +48,15 @@ pub(crate) fn run(arguments: &MediumArguments) -> Result<ExitCode> {
             report.lateness_us.p99
         ));
     }
+    if report.unread > 0 {
+        tell(format_args!(
+            "medium: {} times the kernel had no room for frames that were not read in time: they are lost, and their senders know",
+            report.unread
+        ));
+    }
     if report.foreign_rates > 0 {
         tell(format_args!(
-            "medium: {} frames had rates that {standard} does not have, and went at the fastest OFDM rate below: \
-             access.standard is not the one of the radios",
+            "medium: {} frames had rates or a channel that {standard} does not have: access.standard is not the one of the radios",
             report.foreign_rates
         ));
     }
@@ -60,15 +65,17 @@ pub(crate) fn run(arguments: &MediumArguments) -> Result<ExitCode> {
 
 fn table(report: &MediumReport) -> String {
     let mut text = format!(
-        "{:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
-        "MHz", "frames", "tries", "collisions", "errors", "acked", "lost", "air busy"
+        "{:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "MHz", "frames", "tries", "collisions", "errors", "acked", "lost", "dropped", "air busy"
     );
     for channel in &report.channels {
-        let ChannelReport { frequency_mhz, frames, tries, collisions, errors, acknowledged, lost, air, .. } = channel;
+        let ChannelReport {
+            frequency_mhz, frames, tries, collisions, errors, acknowledged, lost, dropped, air, ..
+        } = channel;
         let busy = 100.0 * (air.success + air.broadcast + air.collision + air.error);
         let _ = writeln!(
             text,
-            "{frequency_mhz:>9} {frames:>9} {tries:>9} {collisions:>10} {errors:>9} {acknowledged:>9} {lost:>9} {busy:>7.1} %"
+            "{frequency_mhz:>9} {frames:>9} {tries:>9} {collisions:>10} {errors:>9} {acknowledged:>9} {lost:>9} {dropped:>9} {busy:>7.1} %"
         );
     }
     let _ = writeln!(

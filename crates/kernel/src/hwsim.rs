@@ -5,7 +5,7 @@
 //!    try it, the channel, and a cookie.
 //! 3. For each radio that receives it, the program sends `HWSIM_CMD_FRAME` back.
 //! 4. When the sender is done, the program sends `HWSIM_CMD_TX_INFO_FRAME`: the tries made, and whether it was acknowledged.
-//!    The kernel keeps a hundred frames of a radio that wait for this, and drops the oldest of more.
+//!    Of two hundred frames of a radio that wait for this the kernel drops the oldest, down to 99.
 //! 5. When the socket closes, all radios on one channel hear each other again.
 //!
 //! A radio has two addresses: 02:00:00:00:NN:00 is its interface's, and the same with 42 names it here.

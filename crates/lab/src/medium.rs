@@ -6,14 +6,15 @@
 //!
 //! - A radio's number is its place among those that the module made. The first is the access point of the scenario, the
 //!   others are its hosts in their order. It matters only where hosts have losses of their own.
-//! - Radios on different frequencies do not meet. One is on the frequency of its last frame; until then on none, and then
-//!   it hears what is for all and acknowledges nothing.
+//! - Radios on different frequencies do not meet. One is on the frequency of its last frame; until then on every one.
+//! - An address is its newest sender's.
 //! - A frame contends in the category of its TID. Management contends as voice, other frames by DCF. A radio that sends
 //!   beacons is an access point.
 //! - The signal that receivers are told is the host's SNR above [`NOISE_DBM`], or [`SIGNAL_DBM`].
 //!
-//! Leaves out: what `radios` leaves out; the order of the kernel's own queues, which has dropped frames here that still go
-//! out (a hundred of a radio may wait).
+//! Leaves out: what `radios` leaves out; unicast frames at radios in monitor mode; frames shorter than a header of 24 bytes, such as
+//! PS-Poll, which the kernel takes from no medium, though their sender is told that they were acknowledged; a station that
+//! changes its channel while a frame for it waits; protection by CTS-to-self where Linux alone asks for it.
 
 use crate::clock::Clock;
 use crate::error::{Doing, Error, Result};
@@ -43,6 +44,10 @@ const NOISE_DBM: i32 = -95;
 const SIGNAL_DBM: i32 = -50;
 /// The standards of a medium: others' frames do not come as the kernel's simulated radios send them.
 const STANDARDS: [Standard; 4] = [Standard::B, Standard::G, Standard::Bg, Standard::N];
+/// Bytes of messages to the kernel at once: a socket takes 200 KiB.
+const MOST_AT_ONCE: usize = 64 << 10;
+/// Addresses of a radio: those of its interfaces, and those that a scan draws.
+const MOST_ADDRESSES: usize = 16;
 /// So that a request to stop is noticed.
 const LONGEST_SLEEP: Span = Span::from_millis(200);
 /// Datagrams read before the loop looks at the time again.
@@ -64,7 +69,10 @@ pub struct MediumReport {
     /// Messages that the kernel refused: frames to radios on another channel, or without an interface, and the ends of
     /// frames that it no longer had.
     pub refused: u64,
-    /// Frames whose rates the scenario's standard does not have. They went at the fastest OFDM rate below.
+    /// Times at which the kernel had no room for more frames that were not read yet.
+    pub unread: u64,
+    /// Frames whose rates or channel the scenario's standard does not have. They went at the fastest rate below, and with the
+    /// standard's own times.
     pub foreign_rates: u64,
     /// From the time at which a reception or the end of a frame was due to when the kernel was told.
     pub lateness_us: Lateness,
@@ -91,6 +99,8 @@ pub struct ChannelReport {
     pub acknowledged: u64,
     /// Frames that were given up.
     pub lost: u64,
+    /// Frames that were forgotten, for two hundred of their radio waited. The kernel has dropped them, too.
+    pub dropped: u64,
     /// Shares of the time: 1 together.
     pub air: AirShares,
 }
@@ -171,6 +181,8 @@ struct Medium<'a> {
     events: Vec<Event<Rc<OnItsWay>>>,
     lateness: Histogram,
     refused: u64,
+    unread: u64,
+    foreign_channels: u64,
 }
 
 struct Radio {
@@ -204,6 +216,8 @@ impl<'a> Medium<'a> {
             events: Vec::new(),
             lateness: Histogram::new(),
             refused: 0,
+            unread: 0,
+            foreign_channels: 0,
         };
         (0..made).for_each(|number| {
             medium.add_radio(Address::of_radio(number));
@@ -217,10 +231,13 @@ impl<'a> Medium<'a> {
         let mut slept = Time::ZERO;
         while !stop.load(Ordering::Relaxed) {
             for _ in 0..READS_IN_A_ROW {
-                if !self.hwsim.receive(&mut datagram).doing("cannot receive frames of the radios")? {
-                    break;
+                match self.hwsim.receive(&mut datagram) {
+                    Ok(true) => self.take(&datagram)?,
+                    Ok(false) => break,
+                    // Frames came faster than they were read. Their senders know.
+                    Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => self.unread += 1,
+                    Err(error) => return Err(error).doing("cannot receive frames of the radios"),
                 }
-                self.take(&datagram)?;
             }
             self.deliver()?;
             let next = self.airs.values().filter_map(Air::next_wakeup).min();
@@ -252,6 +269,9 @@ impl<'a> Medium<'a> {
         }
         let events = std::mem::take(&mut self.events);
         for event in &events {
+            if self.outbox.as_bytes().len() > MOST_AT_ONCE {
+                self.hwsim.send(&mut self.outbox).doing("cannot send frames to the radios")?;
+            }
             match event {
                 Event::Received { by, place, is_repeated, tag, .. } => {
                     let OnItsWay { mpdu, frequency_mhz, series, from, .. } = &**tag;
@@ -312,7 +332,7 @@ impl<'a> Medium<'a> {
         let to = if receiver.is_group() {
             Receivers::All
         } else {
-            let on_channel = |radio: &Radio| radio.frequency_mhz == Some(frequency_mhz);
+            let on_channel = |radio: &Radio| radio.frequency_mhz.is_none_or(|its| its == frequency_mhz);
             let has = |radio: &Radio| radio.interfaces.contains(&receiver);
             let number = self.radios.iter().position(|radio| has(radio) && on_channel(radio));
             number.filter(|&number| number != from).map_or(Receivers::Nobody, Receivers::One)
@@ -329,10 +349,16 @@ impl<'a> Medium<'a> {
             series,
             tag: Rc::new(on_its_way),
         };
+        if self.wifi.standard != Standard::N && band(frequency_mhz) != Band::Ghz2_4 {
+            self.foreign_channels += 1;
+        }
         let now = self.clock.now();
         let air = self.airs.entry(frequency_mhz).or_insert_with(|| {
             let streams = Streams::new(self.scenario.seed);
-            let mut air = Air::new(&self.wifi, &self.scenario.network().hosts, streams);
+            // 802.11n is at home in both bands.
+            let band = if self.wifi.standard == Standard::N { band(frequency_mhz) } else { self.wifi.band };
+            let wifi = WifiConfig { band, ..self.wifi.clone() };
+            let mut air = Air::new(&wifi, &self.scenario.network().hosts, streams, frequency_mhz);
             self.radios.iter().for_each(|_| {
                 air.add_radio();
             });
@@ -344,12 +370,18 @@ impl<'a> Medium<'a> {
         if self.events.is_empty() { Ok(()) } else { self.deliver() }
     }
 
+    /// The radio has this address, and no other radio has it any more.
     fn radio_has(&mut self, radio: Address, interface: Address) {
         let number = self.number(radio);
-        let interfaces = &mut self.radios[number].interfaces;
-        if !interfaces.contains(&interface) {
-            interfaces.push(interface);
+        if self.radios[number].interfaces.contains(&interface) {
+            return;
         }
+        self.radios.iter_mut().for_each(|other| other.interfaces.retain(|its| *its != interface));
+        let interfaces = &mut self.radios[number].interfaces;
+        if interfaces.len() == MOST_ADDRESSES {
+            interfaces.remove(1);
+        }
+        interfaces.push(interface);
     }
 
     /// The number of a radio; one that was unknown is added.
@@ -385,7 +417,9 @@ impl<'a> Medium<'a> {
             radios: self.radios.len(),
             channels: self.airs.iter().map(|(&mhz, air)| ChannelReport::new(mhz, air.counts(), air.air(now))).collect(),
             refused: self.refused,
-            foreign_rates: self.airs.values().map(|air| air.counts().foreign_rates).sum(),
+            unread: self.unread,
+            foreign_rates: self.airs.values().map(|air| air.counts().foreign_rates).sum::<u64>()
+                + self.foreign_channels,
             lateness_us: Lateness {
                 p50: self.lateness.permille_us(500) as f64,
                 p99: p99 as f64,
@@ -408,6 +442,7 @@ impl ChannelReport {
             errors: counts.errors,
             acknowledged: counts.acknowledged,
             lost: counts.given_up,
+            dropped: counts.dropped,
             air: AirShares {
                 idle: share(air.idle),
                 contention: share(air.contention),

@@ -11,7 +11,7 @@ const MPDU: u64 = 1500 + 36;
 
 fn air(config: &WifiConfig, radios: usize) -> Air<u32> {
     let hosts = vec![HostConfig::new(1); radios];
-    let mut air = Air::new(config, &hosts, Streams::new(1));
+    let mut air = Air::new(config, &hosts, Streams::new(1), 2437);
     (0..radios).for_each(|number| assert_eq!(air.add_radio(), number));
     air
 }
@@ -226,4 +226,48 @@ fn a_rate_that_the_standard_does_not_have_is_counted_and_replaced_by_a_slower_on
     air.offer(us(0), frame(1, Receivers::One(0), [later, None, None, None]));
     assert_eq!(run(&mut air)[0].at(), us(542));
     assert_eq!(air.counts().foreign_rates, 1);
+}
+
+#[test]
+fn of_two_hundred_frames_that_wait_the_oldest_are_forgotten_but_the_one_that_is_tried() {
+    let mut air = air(&WifiConfig::new(Standard::G), 2);
+    let series = [tries(PhyRate::Mbps54, 7), None, None, None];
+    for number in 0..=200 {
+        air.offer(us(number), Frame { tag: number as u32, ..frame(1, Receivers::One(0), series) });
+    }
+    let done = |event: &Event<u32>| {
+        matches!(event, Event::Done { .. }).then(|| match event {
+            Event::Received { tag, .. } | Event::Done { tag, .. } => *tag,
+        })
+    };
+    let tags: Vec<u32> = run(&mut air).iter().filter_map(done).collect();
+    // 200 waited when the last one came: the first stays, and the newest 98 and that one.
+    let expected: Vec<u32> = std::iter::once(0).chain(102..=200).collect();
+    assert_eq!((tags, air.counts().dropped), (expected, 101));
+}
+
+#[test]
+fn a_frame_is_repeated_once_it_was_sent_and_not_once_its_rts_was() {
+    let mut air = air(&WifiConfig::new(Standard::G), 3);
+    // Both begin in the same slot now and then: two RTS collide.
+    let rts = Some(Tries { rate: TryRate::Legacy(PhyRate::Mbps54), count: 20, rts: true });
+    for number in 0..50 {
+        for from in 1..=2 {
+            air.offer(
+                us(number),
+                Frame { tag: number as u32, ..frame(from, Receivers::One(0), [rts, None, None, None]) },
+            );
+        }
+    }
+    let events = run(&mut air);
+    assert!(air.counts().collisions > 0);
+    assert!(events.iter().all(|event| !matches!(event, Event::Received { is_repeated: true, .. })));
+}
+
+#[test]
+fn a_station_of_802_11b_has_no_ofdm_rates() {
+    let mut air = air(&WifiConfig::new(Standard::B), 2);
+    air.offer(Time::ZERO, frame(1, Receivers::One(0), [tries(PhyRate::Mbps54, 1), None, None, None]));
+    run(&mut air);
+    assert_eq!((air.counts().foreign_rates, air.counts().acknowledged), (1, 1));
 }

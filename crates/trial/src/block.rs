@@ -38,8 +38,8 @@ pub struct Meter {
     /// The connections at the last tick.
     before: BTreeMap<u64, TcpState>,
     measured: Option<Measured>,
-    /// The latest block in which data was acknowledged, be it before the part that counts.
-    pub(crate) sent_in: Option<u16>,
+    /// When data was last acknowledged, counted or not.
+    sent_at: Option<Time>,
 }
 
 /// A block that is measured.
@@ -90,7 +90,7 @@ impl Meter {
         self.before.extend(flows);
         let got_on = |(id, flow): (&u64, &TcpState)| before.get(id).is_some_and(|then| flow.acked > then.acked);
         if self.before.iter().any(got_on) {
-            self.sent_in = moment.map(|moment| moment.block);
+            self.sent_at = Some(now);
         }
         if let Some(block) = counts {
             let is_first = self.measured.is_none();
@@ -106,6 +106,11 @@ impl Meter {
             }
         }
         ended
+    }
+
+    /// The last tick at which data had been acknowledged since the one before; `None`: none yet.
+    pub const fn sent_at(&self) -> Option<Time> {
+        self.sent_at
     }
 
     /// The block that is measured now, and whether the host had data to send at each tick of it.

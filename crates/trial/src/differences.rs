@@ -95,13 +95,13 @@ impl Differences {
         Some([self.subsets[at], self.subsets[self.subsets.len() - 1 - at]])
     }
 
-    /// The effect that a trial like this sees in four of five cases at this level, by Student's t; `None`: there are too few
-    /// pairs for any.
-    pub fn detectable(&self, level: f64) -> Option<f64> {
+    /// The effect that a trial like this sees in four of five cases at this level, where less than `least` is none, by Student's t;
+    /// `None`: there are too few pairs for any.
+    pub fn detectable(&self, level: f64, least: f64) -> Option<f64> {
         self.interval(level)?;
         let t = StudentsT::new(0.0, 1.0, (self.pairs - 1) as f64).ok()?;
-        let quantiles = t.inverse_cdf(1.0 - level / 2.0) + t.inverse_cdf(POWER);
-        Some(quantiles * self.deviation / (self.pairs as f64).sqrt())
+        let error = self.deviation / (self.pairs as f64).sqrt();
+        Some((t.inverse_cdf(1.0 - level / 2.0) * error).max(least) + t.inverse_cdf(POWER) * error)
     }
 
     /// The fewest pairs that can have a p of this level.

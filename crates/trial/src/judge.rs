@@ -153,12 +153,22 @@ impl Figure {
         matches!(self, Self::RttP95Ms | Self::CompletionMs)
     }
 
-    /// The least change that is better or worse, however sure a smaller one is: as a part of what was free, or in percent of segments.
+    /// The least change that is better or worse, however sure a smaller one is: as a part of the goodput, of the shorter of two times,
+    /// or in percent of segments.
     pub const fn least(self) -> f64 {
         match self {
             Self::GoodputMbps => 0.02,
             Self::RttP95Ms | Self::CompletionMs => 0.1,
             Self::RetransmittedPercent => 0.5,
+        }
+    }
+
+    /// [`Self::least`] on the scale of the differences.
+    fn least_difference(self, free: f64) -> f64 {
+        match self {
+            Self::GoodputMbps => self.least() * free,
+            Self::RttP95Ms | Self::CompletionMs => libm::log(1.0 + self.least()),
+            Self::RetransmittedPercent => self.least(),
         }
     }
 
@@ -219,7 +229,10 @@ pub fn judge(plan: &Plan, told: &[Told], probes: &[Probe]) -> Outcome {
     let effects: Vec<Effect> = measured
         .into_iter()
         .zip(raised)
-        .map(|((effect, differences), p_raised)| effect.judged(p_raised, differences.detectable(level)))
+        .map(|((effect, differences), p_raised)| {
+            let detectable = differences.detectable(level, effect.figure.least_difference(effect.free));
+            effect.judged(p_raised, detectable)
+        })
         .collect();
     let hosts = hosts.into_iter().map(|host| HostOutcome::of(plan, host, &blocks)).collect();
     Outcome { verdict: verdict(&effects), plan: *plan, pairs: pairs.len(), effects, hosts }
@@ -301,8 +314,7 @@ impl Effect {
             Figure::RetransmittedPercent => least,
             Figure::RttP95Ms | Figure::CompletionMs => libm::exp(least) - 1.0,
         });
-        let detectable = detectable.filter(|least| least.is_finite()).map(|least| least.max(self.figure.least()));
-        Self { p_raised, shows, detectable, ..self }
+        Self { p_raised, shows, detectable: detectable.filter(|least| least.is_finite()), ..self }
     }
 }
 

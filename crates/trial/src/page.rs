@@ -49,8 +49,8 @@ impl Outcome {
         let minutes = 4.0 * self.plan.lasts().as_secs_f64() / 60.0;
         (!seen.is_empty()).then(|| {
             format!(
-                "What would have been seen, in four of five such trials, is a change of\n{}.\nHalf of that takes four times as long: \
-                 --minutes {minutes:.0}.",
+                "What would have been seen, in four of five such trials, is a change of\n{}.\nHalf of that takes four times as long, \
+                 --minutes {minutes:.0}, if it matters at all.",
                 seen.join("; ")
             )
         })

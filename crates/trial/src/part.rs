@@ -10,8 +10,8 @@
 //! 1. The one who began it tells the plan and its age every [`RUN_EVERY`]. Who hears it first joins, and takes the earliest
 //!    beginning that it has heard of: the messages wait in queues.
 //! 2. Each host measures its blocks and tells one every [`TELL_EVERY`], the newest and the earlier ones in turn: many are lost.
-//! 3. A host that sends less than [`KEEPS`] of what it sent while free leaves, and the trial ends. One that has sent nothing since the
-//!    block began waits for a timeout from before it.
+//! 3. A host that sends less than [`KEEPS`] of what it sent while free leaves, and the trial ends. A stall that began before the block is
+//!    none of control, the first time.
 //! 4. Whoever does not hear the one who began it for [`LEASE`] is out of the trial, until it does.
 //!
 //! *What it leaves out*: a host that only receives and gets too little. It cannot tell that from a server with nothing to send.
@@ -42,6 +42,8 @@ const KEEPS: f64 = 0.25;
 const LOSES_FOR: Span = Span::from_secs(10);
 /// ... if it had sent so much.
 const LEAST_SENT: Rate = Rate::from_bps(100_000);
+/// After the start of a block, ACKs of what was sent before it may come for so long.
+const STRAGGLES: Span = Span::from_secs(2);
 
 /// Why a trial has ended, or a host has left it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,8 +90,12 @@ struct Running {
     is_ours: bool,
     began: Time,
     heard_at: Time,
+    /// The host does what the plan says from then on.
+    follows_from: Time,
     ended: Option<Ended>,
     meter: Meter,
+    /// The block under control in which a stall from before it was no loss: one such stall is chance.
+    stalled_in: Option<u16>,
     /// Own blocks, and whether the host had data to send in them throughout.
     blocks: BTreeMap<u16, (Block, bool)>,
     loses: Option<u16>,
@@ -149,6 +155,7 @@ impl Part {
             {
                 self.running = self.lapsed.take();
                 self.on_message(now, message, host);
+                self.running.iter_mut().for_each(|running| running.follow_from(now));
                 return true;
             }
             (Message::Run(plan, elapsed), None) => {
@@ -166,6 +173,7 @@ impl Part {
                 running.began = running.began.min(began);
             }
             (Message::End(trial), Some(running)) if running.plan.id == trial && !running.is_ours => self.running = None,
+            (Message::End(trial), None) => self.lapsed = self.lapsed.take().filter(|lapsed| lapsed.plan.id != trial),
             (Message::Block { trial, host, block, loses }, Some(running))
                 if running.plan.id == trial && running.is_ours =>
             {
@@ -190,7 +198,7 @@ impl Part {
     pub fn poll(&mut self, now: Time) -> Vec<Message> {
         let Some(running) = &mut self.running else { return Vec::new() };
         if !running.is_ours && now.saturating_since(running.heard_at) > LEASE {
-            self.lapsed = self.running.take();
+            self.lapsed = self.running.take().filter(|running| running.ended.is_none());
             return Vec::new();
         }
         if running.is_abandoned && running.ends_told >= ENDS {
@@ -257,8 +265,10 @@ impl Running {
             is_ours,
             began,
             heard_at: now,
+            follows_from: now,
             ended: None,
             meter: Meter::default(),
+            stalled_in: None,
             blocks: BTreeMap::new(),
             loses: None,
             others: BTreeMap::new(),
@@ -275,12 +285,31 @@ impl Running {
         if self.ended.is_some() { None } else { self.plan.at(now.saturating_since(self.began)) }
     }
 
+    /// It goes on after a lapse, in which it did something else.
+    fn follow_from(&mut self, now: Time) {
+        self.follows_from = now;
+        self.meter = Meter::default();
+    }
+
+    /// Whether the host has followed the plan from the block's start on, or almost.
+    fn follows(&self, block: u16) -> bool {
+        let began = self.began + self.plan.block() * u64::from(block);
+        self.follows_from <= began + self.plan.left_out() / 4
+    }
+
+    /// Keeps a block that counts.
+    fn keep(&mut self, (block, had_data): (Block, bool)) {
+        if block.is_whole(&self.plan) && self.follows(block.block) {
+            self.blocks.insert(block.block, (block, had_data));
+        }
+    }
+
     fn end(&mut self, why: Ended) {
         if self.ended.is_some() {
             return;
         }
-        if let Some((block, had_data)) = self.meter.present().filter(|(block, _)| block.is_whole(&self.plan)) {
-            self.blocks.insert(block.block, (block, had_data));
+        if let Some(present) = self.meter.present() {
+            self.keep(present);
         }
         self.ended = Some(why);
     }
@@ -298,10 +327,8 @@ impl Running {
 
     fn on_tick(&mut self, now: Time, flows: impl IntoIterator<Item = (u64, TcpState)>) -> Option<Ended> {
         let moment = self.moment(now);
-        if let Some((block, had_data)) = self.meter.on_tick(now, moment, flows)
-            && block.is_whole(&self.plan)
-        {
-            self.blocks.insert(block.block, (block, had_data));
+        if let Some(ended) = self.meter.on_tick(now, moment, flows) {
+            self.keep(ended);
         }
         let lost = self.lost(moment?);
         if let Some(lost) = lost {
@@ -313,10 +340,9 @@ impl Running {
     }
 
     /// Whether the host gets too little in the present block.
-    fn lost(&self, moment: Moment) -> Option<Ended> {
-        let sends = self.meter.sent_in == Some(moment.block);
-        let (block, had_data) =
-            self.meter.present().filter(|_| moment.counts && moment.arm == Arm::Control && sends)?;
+    fn lost(&mut self, moment: Moment) -> Option<Ended> {
+        let may_lose = moment.counts && moment.arm == Arm::Control && self.follows(moment.block);
+        let (block, had_data) = self.meter.present().filter(|_| may_lose)?;
         let counts = self.plan.counts();
         let long_enough = LOSES_FOR.min(Span::from_nanos(counts.as_nanos() / 4 * 3)).as_millis();
         let free =
@@ -325,7 +351,16 @@ impl Running {
         let mean = free.iter().sum::<f64>() / free.len().max(1) as f64;
         let got = block.sent().as_mbps();
         let loses = had_data && u64::from(block.lasted_ms) >= long_enough && got < KEEPS * mean;
-        (loses && mean >= LEAST_SENT.as_mbps()).then_some(Ended::Loses { got, free: mean })
+        if !loses || mean < LEAST_SENT.as_mbps() {
+            return None;
+        }
+        let began = self.began + self.plan.block() * u64::from(moment.block);
+        let stalled = self.meter.sent_at().is_none_or(|at| at < began + STRAGGLES);
+        if stalled && self.stalled_in.is_none_or(|block| block == moment.block) {
+            self.stalled_in = Some(moment.block);
+            return None;
+        }
+        Some(Ended::Loses { got, free: mean })
     }
 
     fn poll(&mut self, now: Time) -> Vec<Message> {
@@ -538,7 +573,7 @@ mod tests {
     fn it_ends_where_a_host_with_data_to_send_gets_less_than_a_quarter() {
         let starved = |host: usize, arm| if host == 1 && arm == Some(Arm::Control) { 24 } else { 100 };
         let fine = |host: usize, arm| if host == 1 && arm == Some(Arm::Control) { 26 } else { 100 };
-        // As one that waits for a timeout since before the block.
+        // As one that waits for a timeout since before the block: once, that is no harm.
         let silent = |host: usize, arm| if host == 1 && arm == Some(Arm::Control) { 0 } else { 100 };
         let run = |rates: fn(usize, Option<Arm>) -> u64| {
             let mut place = Place::new(2, rates);
@@ -552,7 +587,12 @@ mod tests {
         assert_eq!(said.as_deref(), Some(expected));
         let (over, at_the_end) = run(fine);
         assert_eq!(over.as_deref(), Some("it is over"));
-        assert_eq!(run(silent).0.as_deref(), Some("it is over"));
+        let (said, later) = run(silent);
+        assert_eq!(
+            said.as_deref().map(|said| said.starts_with("host 000003e9 sent 0.00 Mb/s under control")),
+            Some(true)
+        );
+        assert!(later > at && later < at_the_end);
         // In the first block under control after a free one.
         let first =
             (1..8).find(|block| plan().arm(*block) == Arm::Control && (0..*block).any(|b| plan().arm(b) == Arm::Free));

@@ -241,7 +241,7 @@ impl ToRelay {
 
     fn status(&self, now: Time) -> RelayStatus {
         let heard = self.heard_at.map(|at| now.saturating_since(at));
-        let silent = heard.unwrap_or(now.saturating_since(self.since)) > RELAY_SILENT || self.open.is_none();
+        let silent = self.open.is_some() && heard.unwrap_or(now.saturating_since(self.since)) > RELAY_SILENT;
         RelayStatus { address: self.address, heard_s: heard.map(Span::as_secs_f64), silent }
     }
 
@@ -264,8 +264,7 @@ impl ToRelay {
             };
         }
         let status = self.status(now);
-        if self.open.is_some()
-            && status.silent
+        if status.silent
             && let Some(more) = self.log_limit.may_say(now)
         {
             warn!("the relay {status}{more}");

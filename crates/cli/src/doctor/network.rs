@@ -181,16 +181,18 @@ fn peers(facts: &Facts, named: Option<Ipv4Addr>) -> (Option<bool>, String) {
     }
     let relay = agent.relay.as_ref().map_or(String::new(), |relay| format!("; relay {relay}"));
     let isolated = match (named, facts.reaches_peer) {
-        _ if agent.relay.is_some() => String::new(),
         (Some(peer), Some(false)) => {
-            format!(
-                "; {peer} does not answer on the link: the access point isolates its clients, or it is off (`lasthop relay` \
-                 passes beacons on: docs/guide/agent-peers.md#a-relay)"
-            )
+            let mends = if agent.relay.is_some() {
+                ""
+            } else {
+                " (`lasthop relay` passes beacons on: docs/guide/agent-peers.md#a-relay)"
+            };
+            format!("; {peer} does not answer on the link: the access point isolates its clients, or it is off{mends}")
         }
         (Some(peer), Some(true)) => {
             format!("; {peer} answers on the link: no isolation, so look at its agent, key and firewall")
         }
+        _ if agent.relay.is_some() => String::new(),
         _ if facts.neighbours == 0 => {
             "; no other device answers on the link: the access point may isolate its clients \
              (--peer ADDRESS of another device tries it; `lasthop relay` mends it)"

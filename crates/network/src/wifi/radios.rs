@@ -11,6 +11,7 @@
 //! 4. Overlapping tries are all lost. The waits after that, after an error and after a lost response are `medium`'s 4 to 6.
 //! 5. A frame to all, or one that wants no acknowledgement, is tried once.
 //! 6. A try whose rate asks for it is preceded by RTS and CTS.
+//! 7. Of two hundred frames of a radio that wait the oldest are forgotten, as the driver does.
 //!
 //! The caller keeps the radios apart by channel, one [`Air`] each, and drives it with three verbs, as a network.
 //!
@@ -36,6 +37,11 @@ use std::collections::VecDeque;
 
 /// The most entries of a series of rates (Linux's `IEEE80211_TX_MAX_RATES`).
 pub const MOST_RATES: usize = 4;
+
+/// Where so many frames of a radio wait, Linux's driver drops the oldest (mac80211_hwsim's `MAX_QUEUE`), ...
+const MOST_WAITING: usize = 200;
+/// ... down to so many (below `WARN_QUEUE`).
+const KEPT_WAITING: usize = 99;
 
 /// What a frame is sent with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,6 +152,8 @@ pub struct Counts {
     pub collisions: u64,
     /// Frames at rates that the standard does not have, sent at the fastest that it has below.
     pub foreign_rates: u64,
+    /// Frames that were forgotten, for too many waited behind them. The kernel has dropped them, too.
+    pub dropped: u64,
 }
 
 /// One channel with its radios.
@@ -156,6 +164,8 @@ pub struct Air<T> {
     rules: WifiRules,
     common_aifsn: i8,
     streams: Streams,
+    /// Channels draw for themselves.
+    frequency_mhz: u32,
     config: WifiConfig,
     hosts: Vec<HostConfig>,
     radios: Vec<Radio>,
@@ -189,9 +199,12 @@ struct Sender<T> {
 /// A frame in its queue; the first one is tried.
 #[derive(Clone, Debug)]
 struct Waiting<T> {
+    came: Time,
     frame: Frame<T>,
     modes: [Option<ModeId>; MOST_RATES],
     made: [u8; MOST_RATES],
+    /// How often it was sent itself, without tries whose RTS was lost.
+    sent: u32,
 }
 
 /// A try.
@@ -200,7 +213,6 @@ struct OnAir {
     sender: usize,
     radio: usize,
     mode: ModeId,
-    /// `None`: nobody answers.
     to: Receivers,
     is_answered: bool,
     bytes: u64,
@@ -218,7 +230,7 @@ enum Phase {
 impl<T: Clone> Air<T> {
     /// A silent channel at time zero, without radios. Stations have the losses of `hosts`, in their order, and those behind
     /// the last one the losses of `config`.
-    pub fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams) -> Self {
+    pub fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams, frequency_mhz: u32) -> Self {
         let times = AirTimes::of_radios(config, hosts);
         let nobody = (OFDM_WINDOW, streams.stream("radios/backoff/nobody"));
         Self {
@@ -227,6 +239,7 @@ impl<T: Clone> Air<T> {
             rules: config.rules,
             common_aifsn: config.standard.space_slots() as i8,
             streams,
+            frequency_mhz,
             config: config.clone(),
             hosts: hosts.to_vec(),
             radios: Vec::new(),
@@ -247,8 +260,9 @@ impl<T: Clone> Air<T> {
         let own = self.config.of_station(host);
         self.radios.push(Radio {
             noise: Noise::new(&own, host, &self.times),
-            errors: self.streams.stream(&format!("radios/frame-error/{number}")),
-            window: own.standard.window(own.rate),
+            errors: self.streams.stream(&format!("radios/{}/frame-error/{number}", self.frequency_mhz)),
+            // Of the radios themselves: a host's highest rate is not theirs.
+            window: own.standard.window(PhyRate::Mbps54),
             contenders: [None; 5],
         });
         number
@@ -259,9 +273,14 @@ impl<T: Clone> Air<T> {
         self.counts.frames += 1;
         let category = frame.user_priority.map(Category::of_user_priority);
         let sender = self.sender(&frame, category);
+        self.drop_oldest(frame.from);
         let mut is_foreign = false;
         let modes = frame.series.map(|tries| {
             tries.filter(|tries| tries.count > 0).map(|tries| match tries.rate {
+                TryRate::Legacy(rate) if rate.is_ofdm() && self.config.standard == Standard::B => {
+                    is_foreign = true;
+                    PhyRate::Mbps11.into()
+                }
                 TryRate::Legacy(rate) => ModeId::from(rate),
                 TryRate::Later(modulation) => self.times.find(modulation).unwrap_or_else(|| {
                     is_foreign = true;
@@ -272,7 +291,7 @@ impl<T: Clone> Air<T> {
         self.counts.foreign_rates += u64::from(is_foreign);
         debug_assert!(modes[0].is_some(), "a frame is tried at least once");
         let queue = &mut self.senders[sender].queue;
-        queue.push_back(Waiting { frame, modes, made: [0; MOST_RATES] });
+        queue.push_back(Waiting { came: now, frame, modes, made: [0; MOST_RATES], sent: 0 });
         if queue.len() == 1 {
             self.contend(now, sender);
         }
@@ -304,6 +323,21 @@ impl<T: Clone> Air<T> {
         self.air.until(now, self.air_use())
     }
 
+    /// Where [`MOST_WAITING`] frames of a radio wait, forgets the oldest but for [`KEPT_WAITING`]. Those that are tried stay.
+    fn drop_oldest(&mut self, radio: usize) {
+        let own: Vec<usize> = self.radios[radio].contenders.into_iter().flatten().collect();
+        let waiting: usize = own.iter().map(|&sender| self.senders[sender].queue.len()).sum();
+        if waiting < MOST_WAITING {
+            return;
+        }
+        for _ in KEPT_WAITING..waiting {
+            let behind = own.iter().filter_map(|&sender| Some((self.senders[sender].queue.get(1)?.came, sender)));
+            let Some((_, sender)) = behind.min() else { break };
+            self.senders[sender].queue.remove(1);
+            self.counts.dropped += 1;
+        }
+    }
+
     /// The contender of a frame's radio in its category.
     fn sender(&mut self, frame: &Frame<T>, category: Option<Category>) -> usize {
         let place = category.map_or(0, |category| 1 + category.place());
@@ -317,7 +351,7 @@ impl<T: Clone> Air<T> {
                 (window, aifsn as i8, category.name())
             }
         };
-        let stream = self.streams.stream(&format!("radios/backoff/{}/{name}", frame.from));
+        let stream = self.streams.stream(&format!("radios/{}/backoff/{}/{name}", self.frequency_mhz, frame.from));
         let sender = self.contention.add(window, aifsn - self.common_aifsn, stream, 0);
         self.senders.push(Sender { radio: frame.from, category, queue: VecDeque::new() });
         self.radios[frame.from].contenders[place] = Some(sender);
@@ -377,7 +411,7 @@ impl<T: Clone> Air<T> {
     /// Starts the sender's next try.
     fn begin(&mut self, sender: usize, start: Time) {
         let Sender { radio, queue, .. } = &mut self.senders[sender];
-        let Waiting { frame, modes, made } = queue.front_mut().expect("who sends has a frame");
+        let Waiting { frame, modes, made, sent, .. } = queue.front_mut().expect("who sends has a frame");
         let place =
             (0..MOST_RATES).find(|&place| has_tries(frame, made, place)).expect("a frame waits while it has tries");
         made[place] += 1;
@@ -385,6 +419,7 @@ impl<T: Clone> Air<T> {
         let times = self.times.mode(mode);
         let is_answered = frame.wants_acknowledgement && frame.to != Receivers::All;
         let is_rts = is_answered && frame.series[place].is_some_and(|tries| tries.rts);
+        *sent += u32::from(!is_rts);
         let end = start + if is_rts { times.rts } else { times.ppdu(frame.bytes) };
         let on_air = OnAir { sender, radio: *radio, mode, to: frame.to, is_answered, bytes: frame.bytes, is_rts, end };
         self.counts.tries += 1;
@@ -444,6 +479,7 @@ impl<T: Clone> Air<T> {
         } else if on_air.is_rts {
             let end = now + self.times.cell.sifs + self.times.mode(on_air.mode).ppdu_after_cts(on_air.bytes);
             self.on_air[0] = OnAir { is_rts: false, end, ..on_air };
+            self.senders[on_air.sender].queue[0].sent += 1;
             self.phase = Phase::Frames(end);
         } else {
             self.air.book(now, self.air_use());
@@ -491,9 +527,9 @@ impl<T: Clone> Air<T> {
         let loss = self.noise(on_air.radio, by).frames(on_air.mode).of(on_air.bytes);
         let is_received = !happens(loss, &mut self.radios[if on_air.is_answered { on_air.radio } else { by }].errors);
         if is_received {
-            let Waiting { frame, made, .. } = &self.senders[on_air.sender].queue[0];
+            let Waiting { frame, made, sent, .. } = &self.senders[on_air.sender].queue[0];
             let place = made.iter().rposition(|&made| made > 0).expect("it was tried");
-            let is_repeated = made.iter().map(|&made| u32::from(made)).sum::<u32>() > 1;
+            let is_repeated = *sent > 1;
             events.push(Event::Received { at: now, by, place, is_repeated, tag: frame.tag.clone() });
         }
         is_received
