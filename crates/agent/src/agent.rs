@@ -144,7 +144,7 @@ impl<'a> Agent<'a> {
             seen: None,
             adopt_again_at: Time::ZERO,
             rts_rule: RtsRule::default(),
-            rts: RtsThreshold::begin(),
+            rts: RtsThreshold::default(),
             hearing,
             report: Report::default(),
             last_link,
@@ -334,9 +334,9 @@ impl<'a> Agent<'a> {
             asked.on_taken(now, turn.failure.as_deref());
         }
         self.report = turn.report;
-        self.rts_rule.on_tick(now, &turn, &peers);
         self.see_nothing();
         let (until, left_out) = self.apply(now, &sockets, &mut turn)?;
+        self.rts_rule.on_tick(now, &turn, &peers);
         self.log(now, &sockets, &turn);
         self.log_harm(now, &turn, &peers);
         self.see(&sockets, asleep, &left_out, &turn, &peers);

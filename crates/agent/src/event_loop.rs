@@ -5,6 +5,7 @@ use crate::clock::{self, Suspension};
 use crate::config::Config;
 use crate::error::{Doing, Result};
 use crate::link::interface::Interface;
+use crate::link::rts::give_back_what_is_left;
 use crate::privilege;
 use crate::tcp::host_tcp::Loader;
 use crate::tell::notify::Notify;
@@ -75,6 +76,8 @@ pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>
 /// The configuration, the interface, the programs or the record prevent the start. Or, at the end, some socket could
 /// not be restored. A failed wait also stops the agent in order.
 pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
+    // First of all: whatever keeps this agent from starting does not keep a radio from what it was.
+    give_back_what_is_left();
     config.validate()?;
     if orders.notify.is_heard() && !wait_for_interface(config, orders) {
         return Ok(Totals::default());

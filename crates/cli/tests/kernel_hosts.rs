@@ -571,14 +571,15 @@ struct Gains {
     bytes: u64,
 }
 
-fn gains(record: &Path) -> Gains {
+/// `None`: control did not begin there.
+fn gains(record: &Path) -> Option<Gains> {
     /// The means of a gain forget within this.
     const SECONDS: u64 = 8;
     let text = fs::read_to_string(record).expect("a record");
     let events = text.lines().map(|line| serde_json::from_str(line).expect("an event"));
     let ticks: Vec<Tick> =
         events.filter_map(|event| if let Event::Tick(tick) = event { Some(tick) } else { None }).collect();
-    let limited = ticks.iter().position(|tick| tick.flows.iter().any(|flow| flow.enabled)).expect("control begins");
+    let limited = ticks.iter().position(|tick| tick.flows.iter().any(|flow| flow.enabled))?;
     let acked = |tick: &Tick| tick.flows.iter().map(|flow| flow.acked_bytes).sum::<u64>();
     let until = |end: &Tick| {
         let begin = ticks.iter().rfind(|tick| tick.t_ns + SECONDS * 1_000_000_000 <= end.t_ns).expect("a run of 25 s");
@@ -586,7 +587,7 @@ fn gains(record: &Path) -> Gains {
     };
     let last = ticks.last().expect("ticks");
     let state = last.policy_state.clone().expect("the policy's state, in mode control");
-    Gains { shown: state.gain, free_bytes: until(&ticks[limited]), bytes: until(last) }
+    Some(Gains { shown: state.gain, free_bytes: until(&ticks[limited]), bytes: until(last) })
 }
 
 /// Point 2 of issue 37, and what devices.md says of five hosts under good control: a loss of 78 % was shown.
@@ -608,19 +609,21 @@ fn of_five_agents_behind_an_access_point_none_shows_a_loss_above_what_it_has_and
             return Err(run.invalid_reasons);
         }
         let files = fs::read_dir(records.path()).expect("the folder").map(|file| file.expect("a file").path());
-        Ok(files.map(|file| gains(&file)).collect::<Vec<_>>())
+        let hosts: Option<Vec<_>> = files.map(|file| gains(&file)).collect();
+        hosts.ok_or_else(|| vec!["control did not begin on all hosts".to_owned()])
     });
     assert_eq!(hosts.len(), 5);
     let sum = |of: fn(&Gains) -> u64| hosts.iter().map(of).sum::<u64>() as f64;
     let of_all = sum(|host| host.bytes) / sum(|host| host.free_bytes);
     for host in &hosts {
         let of_host = host.bytes as f64 / host.free_bytes as f64;
-        // The means weigh by age, and limits begin on each host at another time. What shows no loss shows none too many.
+        // The means weigh by age, and limits begin on each host at another time: a fifth apart is no fault, and where there is no
+        // loss none above that may be shown.
         let Gain { gain_ratio, group_gain_ratio, gain_unknown, .. } = &host.shown;
         assert_eq!(gain_ratio.is_none(), gain_unknown.is_some(), "{host:?}");
-        assert!(gain_ratio.is_none_or(|shown| shown > 0.8 * of_host.min(1.25)), "{of_host}: {host:?}");
+        assert!(gain_ratio.is_none_or(|shown| shown > 0.8 * of_host.min(1.0)), "{of_host}: {host:?}");
         assert!(
-            group_gain_ratio.is_none_or(|shown| (0.9 * of_all..1.1 * of_all).contains(&shown)),
+            group_gain_ratio.is_none_or(|shown| (0.8 * of_all.min(1.0)..1.2 * of_all.max(1.0)).contains(&shown)),
             "{of_all}: {host:?}"
         );
     }

@@ -44,30 +44,21 @@ struct Held {
     /// As it was before.
     wiphy: Wiphy,
     file: PathBuf,
+    is_warned: bool,
     _lock: OnlyOne,
 }
 
 impl RtsThreshold {
-    /// Gives back what agents have left that ended without doing so, and begins with nothing set. Failures are logged.
-    pub(crate) fn begin() -> Self {
-        let folder = Path::new(FOLDER);
-        let given = match left(folder) {
-            left if left.is_empty() => Ok(()),
-            _ => with_radios(|radios| give_back_left(radios, folder)),
-        };
-        if let Err(error) = given {
-            warn!("an RTS threshold that an agent has left may still be set: {}", error.in_a_line());
-        }
-        Self::default()
-    }
-
     /// Sets it on this interface's radio, or gives it back, if that is not so yet. A failure is logged once for an interface.
     pub(crate) fn follow(&mut self, interface_index: u32, wanted: bool) {
         if self.held.as_ref().is_some_and(|held| wanted && held.interface_index == interface_index) {
             return;
         }
         self.give_back();
-        if !wanted || self.in_vain_on == Some(interface_index) {
+        if !wanted {
+            self.in_vain_on = None;
+        }
+        if !wanted || self.held.is_some() || self.in_vain_on == Some(interface_index) {
             return;
         }
         let set = with_radios(|radios| set(radios, Path::new(FOLDER), interface_index));
@@ -78,16 +69,18 @@ impl RtsThreshold {
         self.in_vain_on = self.held.is_none().then_some(interface_index);
     }
 
-    /// Gives it back, if it is set.
+    /// Gives it back, if it is set. Where that fails it stays held, for the next try; the failure is logged once.
     pub(crate) fn give_back(&mut self) {
-        if let Some(held) = self.held.take()
-            && let Err(error) = with_radios(|radios| give_back(radios, &held.wiphy, &held.file))
-        {
-            warn!("the RTS threshold of {} is not given back: {}", held.wiphy.name, error.in_a_line());
+        let Some(mut held) = self.held.take() else { return };
+        if let Err(error) = with_radios(|radios| give_back(radios, &held.wiphy, &held.file)) {
+            if !std::mem::replace(&mut held.is_warned, true) {
+                warn!("the RTS threshold of {} is not given back yet: {}", held.wiphy.name, error.in_a_line());
+            }
+            self.held = Some(held);
         }
     }
 
-    /// Tries again where it failed: the configuration has changed.
+    /// Tries again where it could not be set: the configuration has changed.
     pub(crate) fn try_again(&mut self) {
         self.in_vain_on = None;
     }
@@ -101,6 +94,17 @@ impl RtsThreshold {
 impl Drop for RtsThreshold {
     fn drop(&mut self) {
         self.give_back();
+    }
+}
+
+/// Gives back what agents have left that ended without doing so. A failure is logged.
+pub(crate) fn give_back_what_is_left() {
+    let folder = Path::new(FOLDER);
+    if left(folder).is_empty() {
+        return;
+    }
+    if let Err(error) = with_radios(|radios| give_back_left(radios, folder)) {
+        warn!("an RTS threshold that an agent has left may still be set: {}", error.in_a_line());
     }
 }
 
@@ -134,8 +138,8 @@ fn with_radios<T: Default>(work: impl FnOnce(&mut Nl80211) -> Result<T>) -> Resu
 
 /// Sets the threshold. `None`: there is no radio, or it has as low a one.
 fn set(radios: &mut dyn Radios, folder: &Path, interface_index: u32) -> Result<Option<Held>> {
-    // Another agent may have died on this radio since this one began.
-    give_back_left(radios, folder)?;
+    // Another agent may have died on this radio since this one began. What cannot be given back has been logged.
+    _ = give_back_left(radios, folder);
     let Some(wiphy) = radios.of_interface(interface_index)? else { return Ok(None) };
     let wanted = rts_threshold(wiphy.rts_threshold);
     if wiphy.rts_threshold == Some(wanted) {
@@ -148,7 +152,7 @@ fn set(radios: &mut dyn Radios, folder: &Path, interface_index: u32) -> Result<O
     radios.set_rts_threshold(wiphy.index, Some(wanted)).inspect_err(|_| _ = fs::remove_file(&file))?;
     let (name, before) = (&wiphy.name, in_words(wiphy.rts_threshold));
     info!("RTS precedes aggregates now: the RTS threshold of {name} is {} (before: {before})", wanted.get());
-    Ok(Some(Held { interface_index, wiphy, file, _lock: lock }))
+    Ok(Some(Held { interface_index, wiphy, file, is_warned: false, _lock: lock }))
 }
 
 /// Gives a radio its former threshold back, unless somebody else has set one or it has gone; then forgets it.
@@ -165,18 +169,24 @@ fn give_back(radios: &mut dyn Radios, before: &Wiphy, file: &Path) -> Result<()>
     fs::remove_file(file).doing(format_args!("cannot remove {}", file.display()))
 }
 
-/// Gives back what agents have left whose lock is free.
+/// Gives back what agents have left whose lock is free, on each radio by itself. The last failure is told.
 fn give_back_left(radios: &mut dyn Radios, folder: &Path) -> Result<()> {
-    for (wiphy, file) in left(folder) {
-        let Ok(_lock) = OnlyOne::hold_in(folder, &lock_of(wiphy))? else { continue };
+    left(folder)
+        .into_iter()
+        .map(|(wiphy, file)| give_back_left_on(radios, folder, wiphy, &file))
+        .fold(Ok(()), |all, one| one.and(all))
+}
+
+fn give_back_left_on(radios: &mut dyn Radios, folder: &Path, wiphy: u32, file: &Path) -> Result<()> {
+    let Ok(_lock) = OnlyOne::hold_in(folder, &lock_of(wiphy))? else { return Ok(()) };
+    match read(file) {
         // Another agent may have been faster.
-        let before = match read(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            before => before.doing(format_args!("cannot read {}", file.display()))?,
-        };
-        give_back(radios, &Wiphy { index: wiphy, name: String::new(), rts_threshold: before }, &file)?;
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        before => {
+            let rts_threshold = before.doing(format_args!("cannot read {}", file.display()))?;
+            give_back(radios, &Wiphy { index: wiphy, name: String::new(), rts_threshold }, file)
+        }
     }
-    Ok(())
 }
 
 /// Radios with a threshold to give back, and the file of each.
