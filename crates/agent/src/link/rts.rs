@@ -169,12 +169,13 @@ fn give_back(radios: &mut dyn Radios, before: &Wiphy, file: &Path) -> Result<()>
     fs::remove_file(file).doing(format_args!("cannot remove {}", file.display()))
 }
 
-/// Gives back what agents have left whose lock is free, on each radio by itself. The last failure is told.
+/// Gives back what agents have left whose lock is free, on each radio by itself. The first failure is told.
 fn give_back_left(radios: &mut dyn Radios, folder: &Path) -> Result<()> {
-    left(folder)
-        .into_iter()
-        .map(|(wiphy, file)| give_back_left_on(radios, folder, wiphy, &file))
-        .fold(Ok(()), |all, one| one.and(all))
+    let mut outcome = Ok(());
+    for (wiphy, file) in left(folder) {
+        outcome = outcome.and(give_back_left_on(radios, folder, wiphy, &file));
+    }
+    outcome
 }
 
 fn give_back_left_on(radios: &mut dyn Radios, folder: &Path, wiphy: u32, file: &Path) -> Result<()> {
