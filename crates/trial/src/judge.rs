@@ -172,15 +172,6 @@ impl Figure {
         }
     }
 
-    /// The change between two values, as [`Self::least`] has it; of times by their ratio, either way.
-    fn change(self, free: f64, control: f64) -> f64 {
-        match self {
-            Self::GoodputMbps => (control - free).abs() / free,
-            Self::RttP95Ms | Self::CompletionMs => (control / free).max(free / control) - 1.0,
-            Self::RetransmittedPercent => (control - free).abs(),
-        }
-    }
-
     /// Of some hosts' blocks; `None`: not measured.
     fn of(self, blocks: &[Block], probes: &[f64]) -> Option<f64> {
         let mean = |values: &[f64]| {
@@ -230,8 +221,9 @@ pub fn judge(plan: &Plan, told: &[Told], probes: &[Probe]) -> Outcome {
         .into_iter()
         .zip(raised)
         .map(|((effect, differences), p_raised)| {
-            let detectable = differences.detectable(level, effect.figure.least_difference(effect.free));
-            effect.judged(p_raised, detectable)
+            let least = effect.figure.least_difference(effect.free);
+            let matters = differences.mean().abs() >= least;
+            effect.judged(p_raised, matters, differences.detectable(level, least))
         })
         .collect();
     let hosts = hosts.into_iter().map(|host| HostOutcome::of(plan, host, &blocks)).collect();
@@ -298,13 +290,11 @@ impl Effect {
         Some((effect, differences))
     }
 
-    /// `detectable`: on the scale of the differences.
-    fn judged(self, p_raised: f64, detectable: Option<f64>) -> Self {
+    /// `matters`: the change is not less than [`Figure::least`]. `detectable`: on the scale of the differences.
+    fn judged(self, p_raised: f64, matters: bool, detectable: Option<f64>) -> Self {
         let more_is_better = self.figure == Figure::GoodputMbps;
         let shows = match self.control.partial_cmp(&self.free) {
-            _ if p_raised > LEVEL || self.figure.change(self.free, self.control) < self.figure.least() => {
-                Shows::Nothing
-            }
+            _ if p_raised > LEVEL || !matters => Shows::Nothing,
             Some(std::cmp::Ordering::Greater) if more_is_better => Shows::Better,
             Some(std::cmp::Ordering::Less) if !more_is_better => Shows::Better,
             _ => Shows::Worse,
