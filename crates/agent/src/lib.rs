@@ -18,8 +18,8 @@
 //! TCP is as before |
 //! | it is killed while it has set the radio's RTS threshold | the next agent that starts on this host gives the former one back
 //! |
-//! | it is stopped in order | the radio gets its RTS threshold back, the reports to servers are retracted, and the sockets get their own congestion control
-//! back |
+//! | it is stopped in order | the radio gets its RTS threshold back, the reports to servers are retracted, and the sockets get
+//! their own congestion control back |
 //! | the machine is suspended | ticks and leases stand still and then go on; peers and the policy's memory are
 //! forgotten, as the host may have moved |
 //! | the host roams to another access point | peers and the policy's memory are forgotten; connections stay, with newly
