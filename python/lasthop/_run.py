@@ -105,7 +105,7 @@ def compare(
         policy: A policy in Python, as of `simulate`: for cases in which a host's `policy` is "external", or for all.
         jobs: The number of runs at once; by default the number of cores. Results do not depend on it.
         store: The folder in which runs are stored, and not done again; `False`: none. By default the command's own
-            (docs/guide/study-store.md). Runs with external policies, or of a build with changes, are never stored.
+            (docs/guide/study.md). Runs with external policies, or of a build with changes, are never stored.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
     Returns:

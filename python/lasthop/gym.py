@@ -1,4 +1,4 @@
-"""Environments for reinforcement learning: `pip install 'lasthop[gym]'` (docs/guide/python-gym.md).
+"""Environments for reinforcement learning: `pip install 'lasthop[gym]'` (docs/guide/python.md).
 
 - `HostEnv` (gymnasium): one host learns, and the others follow the policies of the scenario.
 - `AccessPointEnv` (pettingzoo): all hosts learn.

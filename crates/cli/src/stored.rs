@@ -1,4 +1,4 @@
-//! The store of runs, as `compare` and `study` use it (docs/guide/study-store.md).
+//! The store of runs, as `compare` and `study` use it (docs/guide/study.md#the-store-of-runs).
 
 use crate::{build, tell};
 use anyhow::{Result, bail};

@@ -5,7 +5,7 @@
 //! agent and the simulator call the same code. The [`governor`] does the work around a policy at each tick, and
 //! [`activity`] decides which connections are busy.
 //!
-//! A new policy is a file, its `mod`, and a line in the list below (docs/guide/new-policy.md); or a program outside,
+//! A new policy is a file, its `mod`, and a line in the list below (docs/guide/new-parts.md#a-policy); or a program outside,
 //! over the lines of [`schema`] ([`External`], docs/guide/external-policy.md).
 #![deny(clippy::disallowed_methods)]
 
