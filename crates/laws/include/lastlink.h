@@ -11,7 +11,7 @@
  *                                                           PLR > PER: as the base law; else the window stays
  *
  * BW and PER come from the client's report. A report is a claim (link_report.h), and a client may lie. These guards
- * limit the gain of a lie (derived in docs/models/lastlink-false-claims.md); with 0 each is off, as in the paper:
+ * limit the gain of a lie (derived in docs/models/lastlink.md); with 0 each is off, as in the paper:
  *
  *   initial window   at most initial_max_segments; ssthresh is still BW RTT / (8 L): the rest is slow start
  *   bandwidth        counts up to achieved_headroom times the highest rate of a round trip, outside slow start and after

@@ -1,5 +1,5 @@
 //! The law `lastlink` in whole runs: the gain of a true report over a lossy link, and of a false one beside other
-//! flows. docs/models/lastlink-false-claims.md derives the bounds.
+//! flows. docs/models/lastlink.md derives the bounds.
 #![allow(missing_docs)]
 
 use lasthop_scenario::{Build, Override, RunResult, Scenario};

@@ -592,8 +592,9 @@ keys! {
         /// When the application writes for the last time, in seconds: a moment, or a range as of `start_s`, behind it. What is
         /// written by then is still sent.
         stop_s: Option<(Span, Span)> = spans(86_400.0, 1.0), Absent;
-        /// *n, ac, ax* DSCP of its packets, both ways: it says the [access category](../models/edca.md). 46 (EF) is voice, 34 (AF41)
-        /// video, 8 (CS1) background; without it 0, best effort. Hosts of "802.11b" and "802.11g" have best effort alone.
+        /// *n, ac, ax* DSCP of its packets, both ways: it says the [access category](../models/aggregation.md#access-categories). 46 (EF)
+        /// is voice, 34 (AF41) video, 8 (CS1) background; without it 0, best effort. Hosts of "802.11b" and "802.11g" have best effort
+        /// alone.
         dscp: Option<u8> = integer::<u8>(0, 63), Absent, when station_of(LATER);
         with {
             /// What the application sends.
