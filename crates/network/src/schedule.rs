@@ -1,48 +1,47 @@
-//! The next of many events: a tournament.
+//! The next of many events: a tree of earliest times.
 //!
-//! Each contestant has a time; the earliest wins, and ties go to the lowest number. An update replays one match per
-//! level of the tree, or fewer if a result stays the same. Reading the earliest is free.
+//! Each contestant has a time; the earliest wins, and ties go to the lowest number. An update goes up the tree, as far as
+//! something changes. Reading the earliest time is free.
 
 use lasthop_units::Time;
 
 /// The times of a fixed number of contestants.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and match 1 is the final. The last row holds the
-    /// contestants themselves, padded to a power of two. A smaller pair wins.
-    winners: Vec<(Time, u32)>,
+    /// A full tree: place p has the earlier time of 2p and 2p + 1, and place 1 the earliest. The last row holds the contestants
+    /// themselves, padded to a power of two.
+    earliest: Vec<Time>,
 }
 
 impl Schedule {
     /// This many contestants, none due.
     pub fn new(contestants: usize) -> Self {
-        let width = contestants.next_power_of_two().max(2);
-        let mut winners: Vec<_> = (0..2 * width).map(|game| (Time::MAX, game.saturating_sub(width) as u32)).collect();
-        for game in (1..width).rev() {
-            winners[game] = winners[2 * game];
-        }
-        Self { winners }
+        Self { earliest: vec![Time::MAX; 2 * contestants.next_power_of_two().max(2)] }
     }
 
     /// The earliest time; [`Time::MAX`] if none is due.
     #[inline]
     pub fn first_at(&self) -> Time {
-        self.winners[1].0
+        self.earliest[1]
     }
 
     /// The contestant with the earliest time.
     #[inline]
     pub fn first(&self) -> usize {
-        self.winners[1].1 as usize
+        let mut place = 1;
+        while place < self.earliest.len() / 2 {
+            place *= 2;
+            place += usize::from(self.earliest[place] != self.earliest[1]);
+        }
+        place - self.earliest.len() / 2
     }
 
     /// Sets the time of a contestant; [`Time::MAX`]: it is not due.
     #[inline]
     pub fn set(&mut self, contestant: usize, at: Time) {
-        let place = self.winners.len() / 2 + contestant;
-        if self.winners[place].0 != at {
-            self.winners[place].0 = at;
-            self.replay(place);
+        let place = self.earliest.len() / 2 + contestant;
+        if self.earliest[place] != at {
+            self.update(place, at);
         }
     }
 
@@ -50,19 +49,17 @@ impl Schedule {
     /// again when it is due.
     #[inline]
     pub fn set_no_later(&mut self, contestant: usize, at: Time) {
-        if at < self.winners[self.winners.len() / 2 + contestant].0 {
-            self.set(contestant, at);
+        let place = self.earliest.len() / 2 + contestant;
+        if at < self.earliest[place] {
+            self.update(place, at);
         }
     }
 
-    fn replay(&mut self, mut place: usize) {
-        let mut winner = self.winners[place];
-        while place > 1 {
-            winner = winner.min(self.winners[place ^ 1]);
+    fn update(&mut self, mut place: usize, mut at: Time) {
+        while place > 0 && self.earliest[place] != at {
+            self.earliest[place] = at;
+            at = at.min(self.earliest[place ^ 1]);
             place /= 2;
-            if std::mem::replace(&mut self.winners[place], winner) == winner {
-                break;
-            }
         }
     }
 }
