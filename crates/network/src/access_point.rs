@@ -227,13 +227,14 @@ impl<P: Clone> AccessPoint<P> {
     /// Puts a packet into its sender's transmit queue, after all due events.
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         let from = packet.from.index();
-        let taken = match &mut self.access {
-            _ if from == self.hosts => self.down.offer_from_outside(now, packet, self.server_reports).map(drop),
-            Access::Wifi(medium) => medium.offer_up(now, from, packet),
-            Access::Wired(access) => access.offer_up(now, from, packet),
+        // Not as a whole result, which would be copied.
+        let refused = match &mut self.access {
+            _ if from == self.hosts => self.down.offer_from_outside(now, packet, self.server_reports).err(),
+            Access::Wifi(medium) => medium.offer_up(now, from, packet).err(),
+            Access::Wired(access) => access.offer_up(now, from, packet).err(),
         };
         self.find_next();
-        taken
+        refused.map_or(Ok(()), Err)
     }
 
     pub(crate) fn next_event(&self) -> Time {
@@ -399,6 +400,7 @@ impl<P: Clone> AccessPoint<P> {
     }
 
     /// Of simultaneous events the first part's comes first.
+    #[inline(always)]
     fn find_next(&mut self) {
         let access = match &self.access {
             Access::Wifi(medium) => medium.next_event(),

@@ -109,16 +109,14 @@ impl<P: Clone> Network<P> {
     /// above 63.
     pub fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         self.check(&packet);
-        let mut early = std::mem::take(&mut self.early);
-        self.run(now, Pace::ToEnd, &mut early);
-        let mut outcome = Outcome { deliveries: &mut early, departed: &mut self.departed };
-        let taken = match &mut self.parts {
-            Parts::AccessPoint(parts) => parts.offer(self.clock, packet),
-            Parts::Links(parts) => parts.offer(self.clock, packet, &mut outcome),
+        self.run_early(now);
+        let mut outcome = Outcome { deliveries: &mut self.early, departed: &mut self.departed };
+        let refused = match &mut self.parts {
+            Parts::AccessPoint(parts) => parts.offer(self.clock, packet).err(),
+            Parts::Links(parts) => parts.offer(self.clock, packet, &mut outcome).err(),
         };
-        self.early = early;
         self.note_departed();
-        taken
+        refused.map_or(Ok(()), Err)
     }
 
     /// When to call [`advance`](Network::advance) next; in the past if deliveries or departures are waiting. `None` =
@@ -159,8 +157,10 @@ impl<P: Clone> Network<P> {
     /// If there is any such sender, call this after each [`advance`](Network::advance): while departures wait,
     /// [`next_wakeup`](Network::next_wakeup) lies in the past.
     pub fn take_departed(&mut self, departed: &mut Vec<Departure>) {
-        departed.append(&mut self.departed);
-        self.departed_at = Time::MAX;
+        if self.departed_at < Time::MAX {
+            departed.append(&mut self.departed);
+            self.departed_at = Time::MAX;
+        }
     }
 
     /// Reports departures of this sender's future packets by [`take_departed`](Network::take_departed); of the server,
@@ -329,9 +329,7 @@ impl<P: Clone> Network<P> {
 
     /// Processes all events up to `now` and resets the counts: the end of the warm-up.
     pub fn reset_statistics(&mut self, now: Time) {
-        let mut early = std::mem::take(&mut self.early);
-        self.run(now, Pace::ToEnd, &mut early);
-        self.early = early;
+        self.run_early(now);
         self.note_departed();
         let now = self.clock;
         self.statistics_since = now;
@@ -352,18 +350,32 @@ impl<P: Clone> Network<P> {
         assert!(packet.dscp < 64, "a DSCP is 0 to 63, not {}", packet.dscp);
     }
 
+    /// Processes all that is due by then. The deliveries wait for [`advance`](Network::advance).
+    #[inline(always)]
+    fn run_early(&mut self, until: Time) {
+        if self.next_event().min(self.next_change) <= until {
+            let mut early = std::mem::take(&mut self.early);
+            self.run(until, Pace::ToEnd, &mut early);
+            self.early = early;
+        } else {
+            self.clock = self.clock.max(until);
+        }
+    }
+
     /// Processes all that is due by then.
     #[inline(always)]
     fn run(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
-        if self.next_event().min(self.next_change) <= until {
-            self.run_due(until, pace, deliveries);
+        if self.next_change <= until {
+            self.run_with_changes(until, pace, deliveries);
+        } else if self.next_event() <= until {
+            self.run_unchanged(until, pace, deliveries);
         } else if pace == Pace::ToEnd {
             self.clock = self.clock.max(until);
         }
     }
 
     #[inline(never)]
-    fn run_due(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
+    fn run_with_changes(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
         while let Some(&change) = self.changes.front().filter(|change| change.at <= until) {
             // A change comes before all other events of its moment.
             if let Some(before) = change.at.as_nanos().checked_sub(1) {
@@ -390,6 +402,7 @@ impl<P: Clone> Network<P> {
         self.run_unchanged(until, pace, deliveries);
     }
 
+    #[inline(never)]
     fn run_unchanged(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
         let mut outcome = Outcome { deliveries, departed: &mut self.departed };
         match &mut self.parts {

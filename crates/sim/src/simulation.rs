@@ -80,8 +80,6 @@ pub(crate) struct Simulation<'a> {
     /// Shows all packets, if somebody asked for it.
     pub(crate) capture: Option<Box<Captured<'a>>>,
     // Buffers that are taken, used and put back, to allocate nothing per event.
-    deliveries: Vec<Delivery<Payload>>,
-    departed: Vec<Departure>,
     actions: Vec<Action>,
     complete: Vec<Message>,
 }
@@ -237,8 +235,6 @@ impl<'a> Simulation<'a> {
             strays: 0,
             failure: None,
             capture: None,
-            deliveries: Vec::new(),
-            departed: Vec::new(),
             actions: Vec::new(),
             complete: Vec::new(),
         })
@@ -254,14 +250,16 @@ impl<'a> Simulation<'a> {
 
     pub(crate) fn run(mut self) -> Result<Option<(RunResult, Series)>, SimError> {
         let end = Time::ZERO + self.scenario.duration;
+        let (mut deliveries, mut departed) = (Vec::new(), Vec::new());
         for step in 1_u64.. {
-            let (timer, slot) = (self.timers.first_at(), self.timers.first());
-            if let Some(now) = self.network.advance_to_output(timer.min(end), &mut self.deliveries) {
-                self.hand_over(now);
+            let timer = self.timers.first_at();
+            if let Some(now) = self.network.advance_to_output(timer.min(end), &mut deliveries) {
+                self.hand_over(now, &mut deliveries);
+                self.tell_departures(now, &mut departed);
             } else if timer > end {
                 break;
             } else {
-                self.wake(timer, slot);
+                self.wake(timer, self.timers.first());
                 if let Some(failure) = self.failure.take() {
                     // A policy that waits for its program ends with the run.
                     return if self.options.stop.load(Ordering::Relaxed) { Ok(None) } else { Err(failure) };
@@ -274,8 +272,8 @@ impl<'a> Simulation<'a> {
                 self.check_room(timer.min(end))?;
             }
         }
-        self.network.advance(end, &mut self.deliveries);
-        self.show_last(end);
+        self.network.advance(end, &mut deliveries);
+        self.show_last(end, &deliveries);
         let statistics = self.network.statistics(end);
         let policies = self.hosts.iter().zip(&self.agents);
         let policies = policies.filter_map(|(host, agent)| agent.as_ref().map(|agent| agent.result(host)));
@@ -327,36 +325,35 @@ impl<'a> Simulation<'a> {
     }
 
     /// Hands over the packets that have arrived.
-    fn hand_over(&mut self, now: Time) {
+    fn hand_over(&mut self, now: Time, deliveries: &mut Vec<Delivery<Payload>>) {
         self.show_seen();
-        let mut deliveries = std::mem::take(&mut self.deliveries);
-        for Delivery { to, packet, .. } in deliveries.drain(..) {
-            self.show(now, to, Side::In, &packet);
+        for Delivery { to, packet, .. } in &mut *deliveries {
+            self.show(now, *to, Side::In, packet);
             let (connection, tag) = (packet.flow as usize, Tag::of(packet.id));
-            match (packet.payload, tag) {
-                (Payload::Segment(mut segment), Some(tag)) => {
+            match (&mut packet.payload, tag) {
+                (Payload::Segment(segment), Some(tag)) => {
                     segment.ecn = packet.ecn;
-                    self.on_segment(now, connection, tag, &segment);
+                    self.on_segment(now, connection, tag, segment);
                 }
-                (Payload::Quic(datagram), Some(tag)) => self.on_quic(now, connection, tag, datagram),
+                (Payload::Quic(datagram), Some(tag)) => {
+                    self.on_quic(now, connection, tag, std::mem::take(datagram));
+                }
                 (Payload::Segment(_) | Payload::Quic(_), None) => unreachable!("an end has sent it"),
                 (Payload::Beacon(datagram), _) => {
                     let agent = self.agents.get_mut(to.index()).and_then(Option::as_mut);
                     if let Some(agent) = agent {
-                        agent.on_beacon(now, packet.from, &datagram);
+                        agent.on_beacon(now, packet.from, datagram);
                     }
                 }
-                (Payload::Datagram(stamp), _) => self.on_datagram(now, connection, packet.size, stamp),
+                (Payload::Datagram(stamp), _) => self.on_datagram(now, connection, packet.size, *stamp),
             }
         }
-        self.deliveries = deliveries;
-        self.tell_departures(now);
+        deliveries.clear();
     }
 
     /// Tells connections which packets left their hosts' queues, and lets saturated flows fill the room.
-    fn tell_departures(&mut self, now: Time) {
-        let mut departed = std::mem::take(&mut self.departed);
-        self.network.take_departed(&mut departed);
+    fn tell_departures(&mut self, now: Time, departed: &mut Vec<Departure>) {
+        self.network.take_departed(departed);
         for Departure { node, flow, id, size, made_room } in departed.drain(..) {
             let node = node.index();
             if let Some(Tag { incarnation, side, .. }) = Tag::of(id)
@@ -372,11 +369,10 @@ impl<'a> Simulation<'a> {
             }
             // A full queue of flows drops up to 64 packets at once. They are replaced when one is next sent: otherwise each
             // packet of another flow would cost so many offers.
-            if node < self.hosts.len() && !made_room {
+            if !made_room && self.saturated.get(node).is_some_and(|turns| !turns.flows.is_empty()) {
                 self.saturate(now, node);
             }
         }
-        self.departed = departed;
     }
 
     /// Runs the owner of a timer that fired.
@@ -502,6 +498,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// The application at this end has read what has come; that of a receiver may have waited for it.
+    #[inline(always)]
     pub(crate) fn on_read(&mut self, now: Time, connection: usize, side: usize) {
         let flow = &mut self.connections[connection];
         if side != flow.writer && flow.application.awaits() {
@@ -651,9 +648,6 @@ impl<'a> Simulation<'a> {
     /// Fills the host's queue with datagrams of its saturated flows in turn.
     fn saturate(&mut self, now: Time, host: usize) {
         let turns = &mut self.saturated[host];
-        if turns.flows.is_empty() {
-            return;
-        }
         if turns.at != now {
             (turns.at, turns.offers) = (now, 0);
         }
@@ -758,10 +752,10 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn show_last(&mut self, end: Time) {
+    fn show_last(&mut self, end: Time, deliveries: &[Delivery<Payload>]) {
         if let Some(captured) = &mut self.capture {
             captured.show_seen(&mut self.network);
-            for Delivery { to, packet, .. } in &self.deliveries {
+            for Delivery { to, packet, .. } in deliveries {
                 captured.show(end, *to, Side::In, packet);
             }
             self.network.take_last_seen(end, &mut captured.seen);

@@ -387,14 +387,14 @@ impl<P: Clone> Medium<P> {
         let category = self.category_of(station, packet.dscp);
         let sender = if category == Category::BestEffort { node } else { self.sender_in(now, node, category) };
         let was_idle = self.senders[sender].is_idle();
-        let taken = self.senders[sender].queue.push(now, packet);
+        let refused = self.senders[sender].queue.push(now, packet).err();
         self.measure(now, node);
         if self.holds.any() {
             self.heed_holds_of(now, sender);
-        } else if was_idle && taken.is_ok() {
+        } else if was_idle && refused.is_none() {
             self.contend(now, sender);
         }
-        taken
+        refused.map_or(Ok(()), Err)
     }
 
     /// The sender has something to send from now on.
