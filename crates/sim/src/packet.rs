@@ -50,7 +50,7 @@ pub(crate) struct Stamp {
 }
 
 /// A packet is moved from queue to queue: up to this size the compiler does it without a call.
-const _: () = assert!(size_of::<Packet<Payload>>() <= 128);
+const _: () = assert!(size_of::<Packet<Payload>>() <= 96);
 
 /// What a packet's [`id`](lasthop_network::Packet::id) says: who sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

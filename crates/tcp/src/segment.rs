@@ -85,10 +85,10 @@ pub struct Offer {
 }
 
 /// Up to four SACK blocks, relative to the ACK of their segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    /// Empty entries come last.
-    blocks: [(i32, i32); SACK_BLOCKS],
+    /// Empty entries come last. Few segments have any, and each is moved often: hence the box.
+    blocks: Option<Box<[(i32, i32); SACK_BLOCKS]>>,
 }
 
 impl SackBlocks {
@@ -96,28 +96,29 @@ impl SackBlocks {
     pub(crate) fn push(&mut self, ack: u64, block: Range<u64>) {
         let relative = |seq: u64| i32::try_from(seq.wrapping_sub(ack) as i64).ok();
         if let (true, Some(start), Some(end)) = (self.len() < SACK_BLOCKS, relative(block.start), relative(block.end)) {
-            self.blocks[self.len()] = (start, end);
+            let place = self.len();
+            self.blocks.get_or_insert_default()[place] = (start, end);
         }
     }
 
     /// The number of blocks.
-    pub const fn len(&self) -> usize {
-        let mut count = 0;
-        while count < SACK_BLOCKS && self.blocks[count].0 != self.blocks[count].1 {
-            count += 1;
-        }
-        count
+    pub fn len(&self) -> usize {
+        self.ranges().count()
     }
 
     /// Whether there are no blocks.
     pub const fn is_empty(&self) -> bool {
-        self.blocks[0].0 == self.blocks[0].1
+        self.blocks.is_none()
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = &(i32, i32)> {
+        self.blocks.iter().flat_map(|blocks| blocks.iter()).take_while(|(start, end)| start != end)
     }
 
     /// The blocks as sequence numbers; `ack`: the ACK of their segment.
     pub fn iter(&self, ack: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let absolute = move |offset: i32| ack.saturating_add_signed(i64::from(offset));
-        self.blocks[..self.len()].iter().map(move |&(start, end)| absolute(start)..absolute(end))
+        self.ranges().map(move |&(start, end)| absolute(start)..absolute(end))
     }
 }
 
@@ -138,11 +139,11 @@ impl Segment {
     }
 
     /// Size as an IPv4 packet: 20 + 20 bytes of headers, options, payload.
-    pub const fn ip_bytes(&self) -> Bytes {
+    pub fn ip_bytes(&self) -> Bytes {
         Bytes::new(HEADERS_BYTES + self.payload_bytes as u64 + self.options_bytes())
     }
 
-    const fn options_bytes(&self) -> u64 {
+    fn options_bytes(&self) -> u64 {
         let mut bytes = 0;
         if self.timestamps.is_some() {
             bytes += TIMESTAMPS_BYTES;
