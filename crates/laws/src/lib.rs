@@ -228,6 +228,7 @@ impl Law {
     }
 
     /// Whether the law sets the window and the pace itself ([`LawName::steers`]): the stack reduces nothing.
+    #[inline]
     pub fn steers(&self) -> bool {
         self.name.steers()
     }

@@ -298,22 +298,30 @@ impl Endpoint {
     // Actions out.
 
     /// The next segment to send now.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        // As at an end that only receives, most of the time.
+        let is_quiet = self.phase == Phase::Established && !self.receiver.wants_ack() && self.sender.is_quiet();
+        if is_quiet { None } else { self.next_segment(now) }
+    }
+
+    fn next_segment(&mut self, now: Time) -> Option<Segment> {
         if self.phase != Phase::Established {
             return self.handshake.due.then(|| self.handshake_segment(now));
         }
         if let Some((ack, ace)) = self.receiver.take_prior_ack() {
             return Some(self.prior_ack(now, ack, ace));
         }
-        let segment = match self.sender.next(now) {
-            Some(outgoing) => self.segment(now, outgoing),
+        let outgoing = match self.sender.next(now) {
+            Some(outgoing) => outgoing,
             None if self.receiver.wants_ack() => {
                 let seq = self.sender.snd_nxt();
-                self.segment(now, Outgoing { seq, ecn: self.sender.marked.of_other(), ..Outgoing::default() })
+                Outgoing { seq, ecn: self.sender.marked.of_other(), ..Outgoing::default() }
             }
             None => return None,
         };
-        Some(segment)
+        // Once in the source, so that the compiler builds the segment where it goes.
+        Some(self.segment(now, outgoing))
     }
 
     /// What this end wants of ECN.
@@ -415,6 +423,7 @@ impl Endpoint {
     }
 
     /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: not before another event.
+    #[inline]
     pub fn next_timeout(&self) -> Time {
         if self.phase == Phase::Established {
             self.sender.next_timeout().min(self.receiver.next_timeout())

@@ -486,8 +486,8 @@ impl Sender {
         let own = pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns());
         let own = if self.law_pace > Rate::ZERO { self.law_pace } else { own };
         let own = Some(own).filter(|rate| *rate > Rate::ZERO);
-        let paced = self.config.pacing || self.law.steers();
-        self.bound.map_or(own, |bound| bound.pacing_rate(now, own, paced)).unwrap_or(Rate::ZERO)
+        let paced = || self.config.pacing || self.law.steers();
+        self.bound.map_or(own, |bound| bound.pacing_rate(now, own, paced())).unwrap_or(Rate::ZERO)
     }
 
     fn in_first_half_of_slow_start(&self) -> bool {

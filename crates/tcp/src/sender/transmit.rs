@@ -47,10 +47,16 @@ pub(super) enum Nothing {
 }
 
 impl Sender {
+    /// Whether there is nothing to send or to wait for.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.board.is_empty() && self.buffered <= self.snd_nxt && !self.closing && self.forced == Forced::None
+    }
+
     /// The next segment that may be sent now.
     pub(crate) fn next(&mut self, now: Time) -> Option<Outgoing> {
-        if self.board.is_empty() && self.buffered <= self.snd_nxt && !self.closing && self.forced == Forced::None {
-            return None; // as at an end that only receives
+        if self.is_quiet() {
+            return None;
         }
         if self.forced != Forced::None
             && let Some(outgoing) = self.next_forced(now)
