@@ -272,7 +272,7 @@ impl<P: Clone> Link<P> {
     }
 
     /// Processes the next event, due at `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(&mut self, now: Time) -> Step<P> {
         debug_assert_eq!(self.next_event(), now, "a link steps when it has an event");
         if self.underway.next_arrival() > now {
@@ -454,6 +454,7 @@ impl Timetable {
     }
 
     /// Adds a packet. Returns its departure time.
+    #[inline(always)]
     fn push(&mut self, now: Time, size: Bytes, transmission: Span, is_lost: bool) -> Time {
         self.free_at = self.free_at.max(now) + transmission;
         self.work += transmission;
@@ -463,6 +464,7 @@ impl Timetable {
     }
 
     /// Books departures until `now`.
+    #[inline]
     fn book(&mut self, now: Time) {
         while self.departures.front().is_some_and(|departure| departure.at <= now) {
             self.book_one();
@@ -470,12 +472,14 @@ impl Timetable {
     }
 
     /// Books departures before `now`.
+    #[inline]
     fn book_before(&mut self, now: Time) {
         while self.departures.front().is_some_and(|departure| departure.at < now) {
             self.book_one();
         }
     }
 
+    #[inline(always)]
     fn book_one(&mut self) {
         let departure = self.departures.pop_front().expect("somebody has looked at it");
         self.counted.change(departure.at, self.departures.len());
@@ -539,6 +543,7 @@ enum Underway<P> {
 
 impl<P: Clone> Underway<P> {
     /// Takes a packet with the end of its transmission at `sent`, past or future.
+    #[inline(always)]
     fn push(&mut self, sent: Time, packet: Packet<P>) {
         match self {
             Self::InOrder { delay, packets } => {
@@ -558,7 +563,7 @@ impl<P: Clone> Underway<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Packet<P> {
         match self {
             Self::InOrder { packets, .. } => packets.pop_front().expect("somebody has looked at it").1,

@@ -314,6 +314,7 @@ impl Counted {
     }
 
     /// It has this many packets from now on.
+    #[inline]
     pub(crate) fn change(&mut self, now: Time, packets: usize) {
         self.lengths.change(now, packets);
     }
@@ -355,13 +356,22 @@ impl LengthOverTime {
         Self { nanos_at: vec![0], length: 0, since: Time::ZERO, max: 0 }
     }
 
+    #[inline]
     pub(crate) fn change(&mut self, now: Time, length: usize) {
         self.nanos_at[self.length] += (now - self.since).as_nanos();
         self.since = now;
         self.length = length;
-        self.max = self.max.max(length);
-        if length >= self.nanos_at.len() {
-            self.nanos_at.resize(length + 1, 0);
+        if length > self.max {
+            self.rise();
+        }
+    }
+
+    /// It is longer than ever before.
+    #[inline(never)]
+    fn rise(&mut self) {
+        self.max = self.length;
+        if self.length >= self.nanos_at.len() {
+            self.nanos_at.resize(self.length + 1, 0);
         }
     }
 

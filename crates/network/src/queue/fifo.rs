@@ -62,6 +62,7 @@ impl<P> Fifo<P> {
     }
 
     /// The first slot holds a packet.
+    #[inline(always)]
     fn leave_out_taken(&mut self) {
         while self.slots.front().is_some_and(|slot| slot.packet.is_none()) {
             self.slots.pop_front();
@@ -96,6 +97,7 @@ impl<P> Queue<P> for Fifo<P> {
         self.waiting
     }
 
+    #[inline(always)]
     fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         if self.desk.filter.is_some() {
             self.thin(now, &packet);
@@ -149,6 +151,7 @@ impl<P> Queue<P> for Fifo<P> {
         self.slots.get(place.checked_sub(self.first)? as usize)?.packet.as_ref()
     }
 
+    #[inline(always)]
     fn take(&mut self, place: u64) -> Packet<P> {
         let packet = self.slots[(place - self.first) as usize].packet.take().expect("a packet is taken once");
         self.leave_out_taken();
