@@ -1,7 +1,7 @@
 //! `lasthop medium`.
 
 use crate::built_in::Found;
-use crate::{say, stop_on_signals, tell};
+use crate::{FAILED, say, stop_on_signals, tell};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use lasthop_lab::{ChannelReport, MediumReport, check_medium};
@@ -42,12 +42,6 @@ pub(crate) fn run(arguments: &MediumArguments) -> Result<ExitCode> {
     } else {
         say(&table(&report))?;
     }
-    if report.late {
-        tell(format_args!(
-            "medium: it was late: 1 % of what was due came {} us late or more; delays, rates and throughput may be wrong",
-            report.lateness_us.p99
-        ));
-    }
     if report.unread > 0 {
         tell(format_args!(
             "medium: {} times the kernel had no room for frames that were not read in time: they are lost, and their senders know",
@@ -59,6 +53,13 @@ pub(crate) fn run(arguments: &MediumArguments) -> Result<ExitCode> {
             "medium: {} frames had rates or a channel that {standard} does not have: access.standard is not the one of the radios",
             report.foreign_rates
         ));
+    }
+    if report.late {
+        tell(format_args!(
+            "medium: warning: it was late, so what was measured meanwhile does not count: 1 % of what was due came {} us late or more",
+            report.lateness_us.p99
+        ));
+        return Ok(ExitCode::from(FAILED));
     }
     Ok(ExitCode::SUCCESS)
 }
