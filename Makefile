@@ -6,7 +6,7 @@ OUT ?= out
 VERSION ?= 0.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-wifi test-vpn test-containers test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
+.PHONY: help setup build demo test test-kernels test-wifi test-mac80211 test-vpn test-containers test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel ho
 
 test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (as test-kernels, and iperf3)
 	@scripts/test-wifi $(OUT)/kernels
+
+test-mac80211: setup ## Linux's mac80211 on simulated radios beside the model, a dozen cells of 802.11g and 802.11n, under Debian's 6.12 in an emulated machine (as test-wifi; an hour)
+	@scripts/test-mac80211 $(OUT)/kernels
 
 test-vpn: build ## the agent on a host whose traffic goes through WireGuard, and OpenVPN, between two network namespaces (root; iperf3, wireguard-go, wireguard-tools, openvpn; a minute)
 	@scripts/test-vpn $(LASTHOP)
