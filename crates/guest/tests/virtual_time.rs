@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The command, which every build of all tests makes.
@@ -79,24 +79,14 @@ fn plain() -> &'static (Value, String) {
     PLAIN.get_or_init(|| result(&[]))
 }
 
-/// Processes that compute as long as this lives.
-struct Busy(Vec<Child>);
-
-impl Busy {
-    fn machine() -> Self {
-        let one =
-            || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().expect("starts");
-        Self((0..4).map(|_| one()).collect())
+/// Four threads that compute as long as what is returned lives.
+fn busy() -> Arc<()> {
+    let alive = Arc::new(());
+    for _ in 0..4 {
+        let alive = Arc::downgrade(&alive);
+        std::thread::spawn(move || while alive.strong_count() > 0 {});
     }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+    alive
 }
 
 #[test]
@@ -106,7 +96,7 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
     }
     let (quiet, first) = plain();
     let second = {
-        let _busy = Busy::machine();
+        let _busy = busy();
         result(&[]).1
     };
     let other = result(&["--seed", "2"]).1;
