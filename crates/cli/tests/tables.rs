@@ -48,6 +48,12 @@ from = "one"
 measure = "jain_index"
 columns = [{ head = "Jain's index" }]
 rows = [{ head = "none", case = "none" }]
+[[prose]]
+page = "README.md"
+says = "In {met} of {of} seeds shares are below 0.6"
+from = "one"
+measure = "jain_index"
+at_most = 0.6
 "#;
 const DATA: &str = r#"{"command": "lasthop compare one", "seeds": [1, 2], "version": "0.1.0", "commit": "c0ffee", "date": "2026-11-26",
     "hosts": "simulated", "points": {"none": {"jain_index": [0.5, 0.75]}}}"#;
@@ -59,11 +65,16 @@ fn small_house() -> tempfile::TempDir {
     fs::create_dir_all(root.join("docs/results/data")).expect("a folder");
     fs::write(root.join("docs/results/results.toml"), LIST).expect("a file");
     fs::write(root.join("docs/results/data/one.json"), DATA).expect("a file");
-    fs::write(root.join("README.md"), "# One\n\n<!-- results: one -->\n<!-- end of results -->\n").expect("a file");
+    fs::write(
+        root.join("README.md"),
+        "# One\n\nIn 7 of 9\nseeds shares are below 0.6.\n\n<!-- results: one -->\n<!-- end of results -->\n",
+    )
+    .expect("a file");
     let filled = results(Some(root), &[]);
     assert!(filled.status.success(), "{}", said(&filled));
     let page = fs::read_to_string(root.join("README.md")).expect("a page");
     assert!(page.contains("| none | 0.625 |"), "the mean of 0.5 and 0.75: {page}");
+    assert!(page.contains("In 1 of 2\nseeds"), "0.5 alone is below: {page}");
     assert!(results(Some(root), &["--check"]).status.success());
     folder
 }
@@ -83,6 +94,39 @@ fn refused(file: &str, from: &str, to: &str) -> String {
 #[test]
 fn a_number_that_its_data_does_not_have_is_refused() {
     assert!(refused("README.md", "0.625", "0.925").contains("README.md: one is not what its data says"));
+}
+
+#[test]
+fn a_number_of_prose_that_its_data_does_not_have_is_refused() {
+    assert!(
+        refused("README.md", "In 1 of 2", "In 2 of 2")
+            .contains("README.md: a number of its prose is not what its data says")
+    );
+    assert!(
+        refused("README.md", "shares are", "shares were")
+            .contains("0 times 'In {met} of {of} seeds shares are below 0.6'")
+    );
+}
+
+#[test]
+fn a_claim_that_quotes_what_its_page_does_not_say_is_refused() {
+    let folder = small_house();
+    let root = folder.path();
+    let study = |text: &str| {
+        format!("[[claims]]\nid = \"one\"\ntext = \"{text}\"\nsource = \"docs/results/one.md, at its end\"\n")
+    };
+    fs::create_dir(root.join("studies")).expect("a folder");
+    fs::write(root.join("docs/results/one.md"), "# One\n\nHere [the *window*](x.md)\nhalves.\n").expect("a file");
+    fs::write(root.join("studies/one.toml"), study("The window halves.")).expect("a file");
+    let output = results(Some(root), &["--check"]);
+    assert!(output.status.success(), "{}", said(&output));
+    fs::write(root.join("studies/one.toml"), study("The window doubles.")).expect("a file");
+    let output = results(Some(root), &["--check"]);
+    assert!(
+        said(&output).contains("studies/one.toml: claim one quotes what is not on docs/results/one.md"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
