@@ -112,18 +112,17 @@ fn a_number_of_prose_that_its_data_does_not_have_is_refused() {
 fn a_claim_that_quotes_what_its_page_does_not_say_is_refused() {
     let folder = small_house();
     let root = folder.path();
-    let study = |text: &str| {
-        format!("[[claims]]\nid = \"one\"\ntext = \"{text}\"\nsource = \"docs/results/one.md, at its end\"\n")
-    };
+    let study =
+        |text: &str| format!("[[claims]]\nid = \"one\"\ntext = \"{text}\"\nsource = \"docs/README.md, at its end\"\n");
     fs::create_dir(root.join("studies")).expect("a folder");
-    fs::write(root.join("docs/results/one.md"), "# One\n\nHere [the *window*](x.md)\nhalves.\n").expect("a file");
+    fs::write(root.join("docs/README.md"), "# One\n\nHere [the *window*](x.md)\nhalves.\n").expect("a file");
     fs::write(root.join("studies/one.toml"), study("The window halves.")).expect("a file");
     let output = results(Some(root), &["--check"]);
     assert!(output.status.success(), "{}", said(&output));
     fs::write(root.join("studies/one.toml"), study("The window doubles.")).expect("a file");
     let output = results(Some(root), &["--check"]);
     assert!(
-        said(&output).contains("studies/one.toml: claim one quotes what is not on docs/results/one.md"),
+        said(&output).contains("studies/one.toml: claim one quotes what is not on docs/README.md"),
         "{}",
         said(&output)
     );

@@ -3,7 +3,7 @@
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
 // The guide is a file.
 
-use guide_pages::{GUIDE, check_tables, pages};
+use guide_pages::{GUIDE, check_tables, pages, takes};
 use lasthop_keys::{Kind, Section};
 use lasthop_laws::LawName;
 use lasthop_network::{Discipline, RateControl, Standard};
@@ -19,7 +19,7 @@ fn table(section: &Section) -> String {
     for key in &section.keys {
         let takes = match &key.kind {
             Kind::Choice(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", "),
-            kind => kind.accepted(),
+            kind => takes(kind),
         };
         let _ = writeln!(text, "| `{}` | {takes} | {} | {} |", key.name, key.default.describe(), key.meaning);
     }

@@ -3,7 +3,7 @@
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-study --test guide` writes the tables anew.
 // The guide is a file.
 
-use guide_pages::{GUIDE, check_tables};
+use guide_pages::{GUIDE, check_tables, takes};
 use lasthop_keys::Section;
 use lasthop_study as study;
 use std::fmt::Write as _;
@@ -16,14 +16,8 @@ mod json_schema;
 fn study_table(heading: &str, section: &Section) -> String {
     let mut text = String::from("| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
     for key in &section.keys {
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} |",
-            key.name,
-            key.kind.accepted(),
-            key.default.describe(),
-            key.meaning
-        );
+        let _ =
+            writeln!(text, "| `{}` | {} | {} | {} |", key.name, takes(&key.kind), key.default.describe(), key.meaning);
     }
     for child in &section.children {
         let around = heading.trim_matches(['[', ']']);

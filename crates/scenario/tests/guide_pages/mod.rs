@@ -1,6 +1,7 @@
 //! The pages of docs/guide, and the tables in them that are made from the code.
 #![allow(unreachable_pub, dead_code)] // two crates have tests with a part of it each
 
+use lasthop_keys::Kind;
 use std::path::PathBuf;
 
 /// The folder of the guide.
@@ -16,6 +17,21 @@ pub fn pages(topic: &str) -> Vec<(PathBuf, String)> {
     });
     paths.sort();
     paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).expect("readable"))).collect()
+}
+
+/// What a key takes, as its row says it: "0 to 1", "1 to 64, whole", "1 to 60 characters".
+pub fn takes(kind: &Kind) -> String {
+    match kind {
+        Kind::Node => "a [name](scenario.md#names)".into(),
+        Kind::Ends => "two [names](scenario.md#names)".into(),
+        Kind::Integer { from, to } => format!("{from} to {to}, whole"),
+        Kind::Text(most) => format!("1 to {most} characters"),
+        Kind::Line(most) => format!("1 to {most} bytes, without control characters"),
+        _ => {
+            let accepted = kind.accepted();
+            accepted.strip_prefix("a number from ").unwrap_or(&accepted).into()
+        }
+    }
 }
 
 /// Compares each table with what stands between its marker and `<!-- end -->`, on one page of the topic; or writes it there.
