@@ -55,10 +55,13 @@ impl Transfers {
         if transfers.is_empty() {
             return all;
         }
-        let mut changes = scenario.network_changes().into_iter().filter(|at| *at > Time::ZERO);
+        // A host that roams has a state more, between its two access points.
+        let mut begins = Vec::new();
+        scenario.network().each_state(|at, _| begins.push(at));
+        let mut ends = begins.into_iter().skip(1);
         let mut next = 0;
         scenario.network().each_state(|_, network| {
-            let until = changes.next().unwrap_or(Time::MAX);
+            let until = ends.next().unwrap_or(Time::MAX);
             let mut ways: BTreeMap<[NodeId; 2], EmptyWay> = BTreeMap::new();
             while let Some(transfer) = transfers.get(next).filter(|transfer| transfer.message.since < until) {
                 let spec = flows[transfer.flow];

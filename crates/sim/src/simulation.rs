@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 /// IP and UDP headers of a datagram.
 pub(crate) const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
 
-/// The active saturated flows of one host, and which one is next.
+/// The active saturated flows of the hosts that share a transmit queue, and which one is next.
 #[derive(Clone, Debug, Default)]
 struct Turns {
     /// Each with the size of its packets.
@@ -61,8 +61,10 @@ pub(crate) struct Simulation<'a> {
     rts_threshold: Option<Bytes>,
     /// The connections of each host.
     of_host: Vec<std::ops::Range<usize>>,
-    /// The saturated flows of each host.
+    /// The saturated flows, at the place that `shares_with` has.
     saturated: Vec<Turns>,
+    /// Of each host the first one on its node: they share its queues, and would starve each other if each filled them alone.
+    shares_with: Vec<usize>,
     measurement: Measurement<'a>,
     /// The counts of each connection at the end of the warm-up.
     warm: Vec<Counts>,
@@ -228,6 +230,7 @@ impl<'a> Simulation<'a> {
             },
             of_host,
             saturated: hosts.iter().map(|_| Turns::default()).collect(),
+            shares_with: first_on_the_node(&config.topology, hosts.len()),
             broadcasts,
             roamed: 0,
             timer_events: 0,
@@ -369,7 +372,7 @@ impl<'a> Simulation<'a> {
             }
             // A full queue of flows drops up to 64 packets at once. They are replaced when one is next sent: otherwise each
             // packet of another flow would cost so many offers.
-            if !made_room && self.saturated.get(node).is_some_and(|turns| !turns.flows.is_empty()) {
+            if !made_room && self.is_saturating(node) {
                 self.saturate(now, node);
             }
         }
@@ -593,10 +596,11 @@ impl<'a> Simulation<'a> {
             match (action, &mut flow.ends) {
                 (Action::Saturate(packet), _) => {
                     begins = true;
-                    self.saturated[usize::from(flow.spec.host)].flows.push((connection, packet));
+                    self.saturated[self.shares_with[usize::from(flow.spec.host)]].flows.push((connection, packet));
                 }
                 (Action::Cease, _) => {
-                    self.saturated[usize::from(flow.spec.host)].flows.retain(|(flow, _)| *flow != connection);
+                    let turns = &mut self.saturated[self.shares_with[usize::from(flow.spec.host)]];
+                    turns.flows.retain(|(flow, _)| *flow != connection);
                 }
                 (Action::Ask(size), Ends::Tcp(ends)) => ends[1 - writer].write(size.get()),
                 (Action::Write(size), Ends::Tcp(ends)) => ends[writer].write(size.get()),
@@ -645,19 +649,26 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Fills the host's queue with datagrams of its saturated flows in turn.
+    /// Whether the node is a host with saturated flows.
+    fn is_saturating(&self, node: usize) -> bool {
+        self.shares_with.get(node).is_some_and(|&first| {
+            let flows = &self.saturated[first].flows;
+            flows.iter().any(|(connection, _)| usize::from(self.connections[*connection].spec.host) == node)
+        })
+    }
+
+    /// Fills the host's queue with datagrams of saturated flows in turn: its own, and those of hosts that share it.
     fn saturate(&mut self, now: Time, host: usize) {
-        let turns = &mut self.saturated[host];
+        let turns = &mut self.saturated[self.shares_with[host]];
         if turns.at != now {
             (turns.at, turns.offers) = (now, 0);
         }
-        let from = NodeId(host as u16);
         let mut in_vain = 0;
         while turns.offers < MOST_OFFERS && in_vain < turns.flows.len() {
             let (connection, size) = turns.flows[turns.next % turns.flows.len()];
             turns.next = (turns.next + 1) % turns.flows.len();
             let flow = &mut self.connections[connection];
-            let dscp = flow.spec.dscp;
+            let (from, dscp) = (NodeId(flow.spec.host), flow.spec.dscp);
             // Each access category has a queue of its own.
             if self.network.room_for(from, dscp) == 0 {
                 in_vain += 1;
@@ -824,4 +835,11 @@ pub(crate) fn offer(
 fn watches_its_queue(host: &HostSpec) -> bool {
     let fills_it = |kind: &TrafficKind| saturates(kind) || kind.name().transport() == Transport::Quic;
     host.kind.tcp.tsq.is_some() || host.flows.iter().any(|flow| fills_it(&flow.kind))
+}
+
+/// Of each host the first one on its node: with `[[links]]` the queues are the node's, else each host has its own.
+fn first_on_the_node(topology: &Topology, hosts: usize) -> Vec<usize> {
+    let Topology::Links(links) = topology else { return (0..hosts).collect() };
+    let seats: Vec<usize> = (0..hosts).map(|host| links.seat(NodeId(host as u16))).collect();
+    seats.iter().map(|seat| seats.iter().position(|other| other == seat).expect("it is one of them")).collect()
 }

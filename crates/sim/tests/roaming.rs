@@ -119,3 +119,20 @@ fn the_same_seed_gives_the_same_run() {
     });
     assert_eq!(results[0], results[1]);
 }
+
+/// Half of the round trip is 10 ms in the hall and 30 ms in the attic; all else is the same.
+#[test]
+fn a_slowdown_is_over_the_network_at_the_start_of_its_transfer() {
+    let own =
+        ["hosts.0.flows.0.kind=transfers", "hosts.0.flows.0.transfer_kib=50", "hosts.1.count=0", "hosts.2.count=0"];
+    let (_, series) = run(&own);
+    let least = |from_s: f64, to_s: f64| -> Vec<f64> {
+        let rows = series.transfers.rows().filter(|row| (from_s..to_s).contains(&row.start_s));
+        rows.filter_map(|row| Some(row.completion_s? / row.slowdown?)).collect()
+    };
+    let (before, after) = (least(0.0, 20.0), least(20.2, 40.0));
+    assert!(before.len() > 5 && after.len() > 5, "{before:?}, {after:?}");
+    for (in_hall, in_attic) in before.iter().zip(&after) {
+        assert!((in_attic - in_hall - 0.020).abs() < 1e-6, "{in_hall} s in the hall, {in_attic} s in the attic");
+    }
+}

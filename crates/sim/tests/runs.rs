@@ -287,6 +287,37 @@ fn saturated_flows_of_one_host_take_turns() {
     assert!(result.jain_index.expect("an index") > 0.999, "{:?}", result.jain_index);
 }
 
+/// They share the queue of their node's link: the first one to find room took all of it.
+#[test]
+fn saturated_flows_of_hosts_on_one_node_take_turns() {
+    let text = "
+duration_s = 20
+[[links]]
+between = [\"A\", \"B\"]
+rate_mbps = 10
+queue_packets = 10
+[[hosts]]
+count = 2
+node = \"A\"
+[[hosts.flows]]
+kind = \"saturated\"
+to = \"B\"
+[[hosts]]
+node = \"A\"
+[[hosts.flows]]
+kind = \"saturated\"
+to = \"B\"
+stop_s = 15
+";
+    let result = run(text, &[]);
+    let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    // Of 10 Mb/s 1472 of 1500 bytes are data. For half of the ten seconds there are three, then two.
+    let (all, third) = (10.0 * 1472.0 / 1500.0, 10.0 * 1472.0 / 1500.0 / 6.0);
+    for (goodput, expected) in goodputs.iter().zip([(all - third) / 2.0, (all - third) / 2.0, third]) {
+        assert!((goodput / expected - 1.0).abs() < 0.02, "{goodputs:?}, not {expected}");
+    }
+}
+
 #[test]
 fn datagrams_that_are_lost_before_the_queue_are_replaced_at_once() {
     let text = "
