@@ -117,8 +117,8 @@ pub fn run_with(config: &Config, orders: &Orders<'_>) -> Result<ExitSummary, Err
 }
 
 /// What keeps an agent with this configuration from its start here, as far as can be told without changing anything:
-/// interface, socket group, group key, cgroups, and the place of the record. That there is no default route is no fault
-/// of a configuration.
+/// interface, socket group, group key, cgroups, users of rules, and the place of the record. That there is no default
+/// route is no fault of a configuration.
 ///
 /// # Errors
 /// The first of them.
@@ -129,6 +129,7 @@ pub fn can_start(config: &Config) -> Result<(), Error> {
     config.socket_group.as_deref().map(tell::socket::group_id).transpose()?;
     hear::hearing::Hearing::new(&config.beacon)?;
     tcp::kernel_tcp::check_cgroups(config)?;
+    tcp::rules::in_the_kernel(config)?;
     config.policy.rehearse().map_err(|problem| {
         Error::Refused(format!("policy: \"{}\" fails in a made-up congestion: {problem}", config.policy.policy))
     })?;

@@ -1,5 +1,6 @@
 //! `lasthop agent`.
 
+use crate::numbers::whole;
 use crate::{stop_on_signals, stop_on_signals_but_hangup};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -34,13 +35,13 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "P")]
     policy: Option<String>,
     /// For the policy `fixed`: the host's window in segments, split over its busy connections
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1_000_000), allow_negative_numbers = true)]
     bound_segments: Option<u32>,
     /// For the policy `fixed`: the windows that the host advertises, in full segments, split over what receives
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=1_000_000), allow_negative_numbers = true)]
     bound_receive_segments: Option<u32>,
     /// For the policy `fixed`: the host's pacing rate in Mb/s of payload, split likewise
-    #[arg(long, value_name = "MBPS")]
+    #[arg(long, value_name = "MBPS", value_parser = mbps, allow_negative_numbers = true)]
     bound_pacing_mbps: Option<f64>,
     /// What the agent may do; advise, unless the configuration has another mode
     #[arg(long, value_enum)]
@@ -159,6 +160,11 @@ fn status(folder: &Path, json: bool, interface: Option<&str>) -> Result<ExitCode
         }
     }
     Ok(outcome)
+}
+
+/// Reads a rate. The key of the flag has the range.
+fn mbps(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "accepted: a number of Mb/s".to_owned())
 }
 
 /// The configuration: the file, if there is one, overridden by the flags.

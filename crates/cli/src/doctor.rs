@@ -2,11 +2,13 @@
 
 mod network;
 
+use crate::numbers::whole;
 use anyhow::Result;
 use clap::Args;
 use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, rts_left, wifi_link};
 use lasthop_guest::{Kernel, Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
+use lasthop_scenario::Override;
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -34,7 +36,14 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "ADDRESS:PORT", requires = "network")]
     load: Option<SocketAddr>,
     /// How long to look at what passes
-    #[arg(long, value_name = "N", requires = "network", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "network",
+        default_value_t = 10,
+        value_parser = whole::<u64>(1..=3600),
+        allow_negative_numbers = true
+    )]
     seconds: u64,
     /// Print one JSON document: docs/guide/agent.md
     #[arg(long)]
@@ -132,19 +141,19 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         true => None,
         false => Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?,
     };
-    let config = file.as_deref().map(|file| Config::load(Some(file), &[])).transpose()?;
+    // As the agent's own flag: what the file says is then checked beside it.
+    let interface = arguments.interface.as_deref().map(|name| Override::of_flag("--interface", "interface", name));
+    let flags: Vec<Override> = interface.into_iter().collect();
+    let config = file.as_deref().map(|file| Config::load(Some(file), &flags)).transpose()?;
     let drop_ins = file.as_deref().map(Config::drop_ins).transpose()?.unwrap_or_default();
-    let problem = config.as_ref().and_then(|config| {
-        let interface = arguments.interface.clone().or_else(|| config.interface.clone());
-        lasthop_agent::can_start(&Config { interface, ..config.clone() }).err()
-    });
+    let defaults = Config::load(None, &flags)?;
+    let problem = lasthop_agent::can_start(config.as_ref().unwrap_or(&defaults)).err();
     let problem = problem.map(|error| error.in_a_line().to_string());
     let support = lasthop_kernel::probe();
     let best = support.best_mode();
     if arguments.network {
-        let configured = config.as_ref().and_then(|config| config.interface.as_deref());
         let asked = network::Asked {
-            interface: arguments.interface.as_deref().or(configured),
+            interface: config.as_ref().unwrap_or(&defaults).interface.as_deref(),
             tunnels: config.as_ref().map_or(&[], |config| &config.tunnels),
             containers: config.as_ref().is_some_and(|config| config.containers),
             has_key: config.as_ref().map(|config| config.beacon.group_key_file.is_some()),
@@ -169,9 +178,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let laws = Possible::of(lasthop_kernel::laws::check(), laws);
     let Config { mode, policy, .. } = config.clone().unwrap_or_default();
     let rules = config.as_ref().map(describe_rules).unwrap_or_default();
-    let configured = config.as_ref().and_then(|config| config.interface.as_deref());
-    let Looked { name, interface, link, reports } =
-        look(arguments.interface.as_deref().or(configured), config.as_ref());
+    let named = config.as_ref().unwrap_or(&defaults).interface.as_deref();
+    let Looked { name, interface, link, reports } = look(named, config.as_ref());
     let can_report =
         Possible::of(lasthop_kernel::link_report::check(), "servers can be told ([last_link] report = true)");
     let virtual_time = virtual_time();

@@ -3,6 +3,7 @@
 use crate::built_in::Found;
 use crate::clock::{AlsoKept, ClockArguments};
 use crate::live::{live_run, on_sample};
+use crate::numbers::{MOST_SEED, whole};
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::runs::{
@@ -55,7 +56,7 @@ pub(crate) struct ExecArguments {
     #[arg(long, value_name = "NAME", value_parser = netns)]
     netns: Option<String>,
     /// The seed of all random draws, instead of the scenario's
-    #[arg(long)]
+    #[arg(long, value_parser = whole(0..=MOST_SEED), allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]

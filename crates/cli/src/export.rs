@@ -1,5 +1,6 @@
 //! `lasthop export`.
 
+use crate::numbers::whole;
 use crate::{say, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -23,7 +24,7 @@ pub(crate) struct ExportArguments {
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Write the flows of these numbers only (`id` in the result); without it all that the format can show
-    #[arg(long, value_name = "ID,ID", value_delimiter = ',')]
+    #[arg(long, value_name = "ID,ID", value_delimiter = ',', value_parser = whole(0..=u32::MAX), allow_negative_numbers = true)]
     flows: Option<Vec<u32>>,
 }
 

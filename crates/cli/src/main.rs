@@ -16,6 +16,7 @@ mod key;
 mod laws;
 mod live;
 mod medium;
+mod numbers;
 mod out_folder;
 mod progress;
 mod relay;

@@ -1,5 +1,6 @@
 //! `lasthop relay`.
 
+use crate::numbers::whole;
 use crate::{stop_on_signals, tell};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -17,7 +18,7 @@ pub(crate) struct RelayArguments {
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V6(Ipv6Addr::UNSPECIFIED))]
     listen: IpAddr,
     /// The UDP port
-    #[arg(long, default_value_t = RELAY_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = RELAY_PORT, value_parser = whole::<u16>(1..=u16::MAX), allow_negative_numbers = true)]
     port: u16,
 }
 

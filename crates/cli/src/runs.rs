@@ -3,6 +3,7 @@
 use crate::built_in::Found;
 use crate::clock::{AlsoKept, ClockArguments, Emulated};
 use crate::live::{live_run, on_sample};
+use crate::numbers::{MOST_JOBS, MOST_SEED, whole};
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::simulate::simulate;
@@ -46,7 +47,7 @@ struct Common {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
     /// Repeat a run of kernel hosts up to N times if it was late because the machine was busy
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>(0..=100), allow_negative_numbers = true)]
     retries: u64,
     /// Keep the result, the series, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
@@ -106,7 +107,7 @@ pub(crate) struct CaptureArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
     /// The most bytes of a packet that --pcap keeps
-    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = whole::<u32>(1..=65_535), allow_negative_numbers = true)]
     pub(crate) snaplen: u32,
 }
 
@@ -157,7 +158,7 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     common: Common,
     /// The seed of all random draws, instead of the scenario's
-    #[arg(long)]
+    #[arg(long, value_parser = whole(0..=MOST_SEED), allow_negative_numbers = true)]
     seed: Option<u64>,
     #[command(flatten)]
     capture: CaptureArguments,
@@ -177,11 +178,11 @@ pub(crate) struct CompareArguments {
     #[arg(long = "case", value_name = "LABEL: KEY=VALUE ...", value_parser = Case::parse, conflicts_with = "varied")]
     cases: Vec<Case>,
     /// Run each case with this number of seeds, beginning with the scenario's
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(1..=1000), allow_negative_numbers = true)]
     seeds: u64,
     /// The number of runs at once; not of kernel hosts in real time; without it the number of cores, or as many emulated machines
     /// as there is memory for
-    #[arg(long)]
+    #[arg(long, value_parser = whole(NonZero::<usize>::MIN..=MOST_JOBS), allow_negative_numbers = true)]
     jobs: Option<NonZero<usize>>,
     #[command(flatten)]
     store: StoreArguments,
@@ -334,6 +335,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 /// `lasthop compare`.
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let common = &arguments.common;
+    if let Some([one, later]) = Vary::without_effect(&arguments.varied) {
+        bail!("--vary {one} has no effect before --vary {later}; accepted: each key once, with all its values");
+    }
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
     if cases.len() < 2 && arguments.seeds < 2 {
         bail!("there is nothing to compare: give --vary key=a,b,c, --case twice, or --seeds N");

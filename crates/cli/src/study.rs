@@ -2,6 +2,7 @@
 
 use crate::built_in;
 use crate::clock::{AlsoKept, ClockArguments};
+use crate::numbers::{MOST_JOBS, whole};
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{
@@ -53,7 +54,7 @@ pub(crate) struct StudyArguments {
     #[command(flatten)]
     clock: ClockArguments,
     /// Run each point with this number of seeds, instead of the study's own
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_parser = whole::<u64>(1..=1000), allow_negative_numbers = true)]
     seeds: Option<u64>,
     /// Change a key of the scenario in all runs, whatever the study sets, such as 'hosts.*.turnaround_us=[25, 75]'; may
     /// be repeated
@@ -69,7 +70,7 @@ pub(crate) struct StudyArguments {
     json: bool,
     /// The number of runs at once; not of kernel hosts in real time; without it the number of cores, or as many emulated machines
     /// as there is memory for
-    #[arg(long)]
+    #[arg(long, value_parser = whole(NonZero::<usize>::MIN..=MOST_JOBS), allow_negative_numbers = true)]
     jobs: Option<NonZero<usize>>,
     #[command(flatten)]
     store: StoreArguments,

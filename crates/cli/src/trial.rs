@@ -6,6 +6,7 @@ mod simulated;
 
 pub(crate) use load::Upload;
 
+use crate::numbers::{decimal, whole};
 use crate::{FAILED, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use bundle::Bundle;
@@ -46,13 +47,13 @@ pub(crate) struct TrialArguments {
 #[derive(Args)]
 struct PlanArguments {
     /// How long it takes, in minutes
-    #[arg(long, value_name = "N", default_value_t = 30.0)]
+    #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = decimal(0.001..=1440.0), allow_negative_numbers = true)]
     minutes: f64,
     /// The length of a block, in seconds; without it 60, or down to 36 where a verdict needs more pairs of blocks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(Plan::LONGEST_BLOCK_S)))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=Plan::LONGEST_BLOCK_S), allow_negative_numbers = true)]
     block_s: Option<u16>,
     /// By which the order in each pair is drawn, instead of a random one; of `simulate` the seed of its scenario as well
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u32::MAX), allow_negative_numbers = true)]
     seed: Option<u32>,
 }
 
@@ -159,9 +160,6 @@ fn tell_of_plan(plan: &Plan, figures: usize) {
 /// The plan of this command line, of a trial that is judged on so many figures.
 fn plan(arguments: &PlanArguments, figures: usize) -> Result<Plan> {
     let seconds = arguments.minutes * 60.0;
-    if !(seconds > 0.0 && seconds <= 1440.0 * 60.0) {
-        bail!("--minutes {}: accepted: more than 0, and at most 1440", arguments.minutes);
-    }
     let fits = (seconds / f64::from(2 * lasthop_trial::least_pairs(figures)) + 1e-6) as u16;
     let block_s = arguments.block_s.unwrap_or(fits.clamp(LEAST_BLOCK_S, Plan::SHORT_BLOCK_S));
     let pairs = (seconds / (2.0 * f64::from(block_s)) + 1e-6).floor();

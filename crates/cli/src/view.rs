@@ -1,5 +1,6 @@
 //! `lasthop view`.
 
+use crate::numbers::whole;
 use crate::{say, stop_on_signals};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -20,7 +21,7 @@ pub(crate) struct ViewArguments {
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
     /// Serve the page on this port of 127.0.0.1, instead of one that is free
-    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_parser = whole(0..=u16::MAX), allow_negative_numbers = true)]
     port: u16,
 }
 

@@ -249,6 +249,17 @@ fn a_folder_that_cannot_be_written_is_found_before_the_run() {
 #[test]
 fn one_case_is_no_comparison() {
     refused(&lasthop(&["compare", &scenario("ten-uploads.toml")]), &["--vary", "--case", "--seeds"]);
+    let twice = ["--vary", "path.rtt_ms=4,8", "--vary", "path.rtt_ms=1,2"];
+    refused(
+        &lasthop(&[&["compare", "home"][..], &twice].concat()),
+        &["--vary path.rtt_ms has no effect", "accepted: each key"],
+    );
+    for (option, range) in [("--seeds", "1 to 1000"), ("--jobs", "1 to 65535"), ("--retries", "0 to 100")] {
+        for number in ["x", "-1", "1.5"] {
+            let output = lasthop(&["compare", "home", option, number]);
+            refused(&output, &[option, &format!("accepted: a whole number from {range}")]);
+        }
+    }
 }
 
 #[test]
@@ -342,6 +353,21 @@ fn the_doctor_says_what_a_configuration_would_tell_servers() {
     assert_eq!(lasthop(&["doctor", "--config", &path]).status.code(), Some(1));
     fs::write(&config, "[beacon]\ngroup_key_file = \"/lh-nosuch\"\n").expect("a file");
     assert!(asked(&["--interface", "lo"]).contains("it could not start: "), "a key that is not there");
+    let strangers = "[[rules]]\nuser = \"lh-nosuch-user\"\ngovern = false\n";
+    fs::write(&config, strangers).expect("a file");
+    assert!(
+        asked(&["--interface", "lo"]).contains("it could not start: rules[0].user: there is no user"),
+        "a user's name"
+    );
+    // The flag counts before the file is judged, as it does for the agent.
+    fs::write(&config, "tunnels = [\"lo\"]\n").expect("a file");
+    refused(
+        &lasthop(&["doctor", "--config", &path, "--interface", "lo"]),
+        &["agent.toml", "tunnels", "managed interface"],
+    );
+    let output = lasthop(&["doctor", "--no-config", "--interface", "lh-nosuch0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains(cannot), "{output:?}");
     fs::write(&config, "[last_link]\nbandwidth_mbps = -1\n").expect("a file");
     refused(&lasthop(&["doctor", "--config", &path]), &["agent.toml", "last_link.bandwidth_mbps"]);
 }
@@ -389,7 +415,7 @@ fn a_study_that_does_not_exist_is_refused_with_the_nearest_few() {
     refused(&lasthop(&["study", "no-such.toml"]), &["cannot read the study no-such.toml", "No such file"]);
     refused(&lasthop(&["study"]), &["NAME"]);
     refused(&lasthop(&["study", "x/y", "--list"]), &["--list"]);
-    refused(&lasthop(&["study", "x/y", "--seeds", "0"]), &["--seeds", "1..=1000"]);
+    refused(&lasthop(&["study", "x/y", "--seeds", "0"]), &["--seeds", "1 to 1000"]);
     refused(&lasthop(&["study", "x/y", "--jobs", "0"]), &["--jobs"]);
 }
 

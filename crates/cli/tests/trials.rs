@@ -65,3 +65,35 @@ fn a_scenario_without_a_policy_has_nobody_to_take_part() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("no host of the scenario has a policy; accepted: one or more"), "{said}");
 }
+
+/// A file that somebody has changed: neither its version nor its shares are believed.
+#[test]
+fn what_a_bundle_cannot_say_is_refused_or_held_to_its_range() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("odd.json");
+    let read = |version: u32, pairs: u16| {
+        let block = |block| format!("\"block\":{block},\"lasted_ms\":9000,\"sent_bytes\":9000000,\"received_bytes\":0");
+        let sums =
+            "\"rtt_p50_us\":20000,\"rtt_p95_us\":30000,\"rtts\":9,\"segments\":1,\"retransmitted\":5,\"timeouts\":0";
+        let told: Vec<String> =
+            (0..16).map(|of| format!("{{\"host\":1,\"block\":{{{},{sums}}}}}", block(of))).collect();
+        let text = format!(
+            "{{\"lasthop_trial\":{version},\"version\":\"0.1.0\",\"kernel\":\"6.12\",\"plan\":{{\"id\":1,\"seed\":1,\
+             \"pairs\":{pairs},\"block_s\":9}},\"ended\":null,\"agents_heard\":0,\"told\":[{}],\"probes\":[]}}",
+            told.join(",")
+        );
+        std::fs::write(&file, text).expect("a file");
+        let output = lasthop(&["trial", "read", &file.display().to_string()]);
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).expect("text"))
+    };
+    for (version, pairs, words) in
+        [(2, 8, "accepted: lasthop_trial 1"), (1, 0, "plan: has 0 pairs of blocks of 9 s; accepted: ")]
+    {
+        let (code, said) = read(version, pairs);
+        assert!(code == Some(2) && said.contains(words), "{said}");
+    }
+    let (code, said) = read(1, 8);
+    let again = said.lines().find(|line| line.starts_with("sent again")).expect("it was measured");
+    assert!(code == Some(0) && again.contains(" 100 %") && !again.contains("500"), "{said}");
+}

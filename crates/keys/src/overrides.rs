@@ -58,6 +58,13 @@ impl Case {
         }
         let overrides = settings.split_whitespace().map(Override::parse).collect::<Result<Vec<_>, _>>();
         let overrides = overrides.map_err(|error| error.to_string())?;
+        let pairs = overrides
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| overrides[at + 1..].iter().map(move |later| (one, later)));
+        if let Some((one, later)) = pairs.into_iter().find(|(one, later)| later.covers(one)) {
+            return Err(format!("{one} has no effect before {later}; accepted: each key once"));
+        }
         let settings = overrides.iter().map(|setting| (setting.key(), setting.raw().to_owned())).collect();
         Ok(Self { label: label.to_owned(), settings, overrides })
     }
@@ -141,6 +148,13 @@ impl Override {
         &self.value
     }
 
+    /// Whether nothing is left of the other one, which comes before: it sets the same key, or with `*` the same of all blocks.
+    pub fn covers(&self, earlier: &Self) -> bool {
+        let same =
+            |(one, other): (&Step, &Step)| one == other || (*one == Step::All && matches!(other, Step::Index(_)));
+        self.path.len() == earlier.path.len() && self.path.iter().zip(&earlier.path).all(same)
+    }
+
     fn new(text: &str, key: &str, raw: &str) -> Result<Self, DocumentError> {
         let path = steps(key);
         if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
@@ -211,6 +225,14 @@ impl Vary {
     /// Its values, as typed.
     pub fn values(&self) -> Vec<String> {
         self.values.iter().map(|value| value.raw.clone()).collect()
+    }
+
+    /// The first key here that has no effect, for a later one sets it in every case; and that one.
+    pub fn without_effect(varied: &[Self]) -> Option<[&str; 2]> {
+        let covers = |later: &Self, one: &Self| later.values[0].covers(&one.values[0]);
+        let mut pairs =
+            varied.iter().enumerate().flat_map(|(at, one)| varied[at + 1..].iter().map(move |later| (one, later)));
+        pairs.find(|(one, later)| covers(later, one)).map(|(one, later)| [one.key(), later.key()])
     }
 
     /// Every combination; the last `Vary` changes fastest. Without anything to vary, one case without settings.
@@ -324,6 +346,17 @@ mod tests {
         }
         assert!(Vary::parse("seed=1,,2").is_err());
         assert!(Vary::parse("seed=1,1").is_err());
+        let message = Case::parse("a: hosts.0.era=2012 hosts[*].era=modern").expect_err("of nothing is left");
+        assert_eq!(message, "hosts.0.era=2012 has no effect before hosts.*.era=modern; accepted: each key once");
+    }
+
+    #[test]
+    fn a_key_that_a_later_one_sets_in_every_case_is_found() {
+        let first = |keys: [&str; 2]| Vary::without_effect(&keys.map(|key| vary(&format!("{key}=1,2")))).is_some();
+        assert!(first(["path.rtt_ms", "path.rtt_ms"]) && first(["hosts.0.count", "hosts[*].count"]));
+        // Of the other blocks it stays.
+        assert!(!first(["hosts.*.count", "hosts.0.count"]));
+        assert!(!first(["path.rtt_ms", "path.loss"]) && !first(["hosts.0.count", "hosts.1.count"]));
     }
 
     #[test]

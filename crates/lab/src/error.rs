@@ -1,5 +1,6 @@
 //! Errors of runs with kernel hosts.
 
+use lasthop_scenario::{KeyError, Problem, Scenario};
 use std::fmt::Display;
 use std::io;
 
@@ -50,6 +51,20 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// The same, where the key stands in the scenario's file: its line, or the override that set it.
+    pub(crate) fn located(self, scenario: &Scenario) -> Self {
+        let Self::Scenario { key, reason } = self else { return self };
+        let KeyError { file, line, set_by, .. } = scenario.error(&key, Problem::new("", ""));
+        let place = match (set_by, line) {
+            (Some(set_by), _) => format!("`{set_by}` on {file}"),
+            (None, Some(line)) => format!("{file}:{line}"),
+            (None, None) => file,
+        };
+        Self::Scenario { key: format!("{place}: {key}"), reason }
+    }
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -299,7 +299,7 @@ impl Outside {
 /// - The kernel lacks a congestion control.
 pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     check_scenario(scenario, traffic)?;
-    check_machine(scenario)
+    check_machine(scenario).map_err(|error| error.located(scenario))
 }
 
 /// The part of [`check`] that does not depend on this machine.
@@ -307,6 +307,10 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
 /// # Errors
 /// The scenario needs a feature of simulated hosts, or one that this traffic source lacks.
 pub fn check_scenario(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
+    check_keys(scenario, traffic).map_err(|error| error.located(scenario))
+}
+
+fn check_keys(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     if let Some((key, what)) = simulated_only(scenario) {
         return Err(Error::Scenario { key, reason: format!("kernel hosts cannot run {what}; --hosts simulated can") });
     }
@@ -349,11 +353,11 @@ fn check_machine(scenario: &Scenario) -> Result<()> {
             let doing = || format!("kernel hosts cannot have \"{name}\" here");
             lasthop_kernel::laws::check().map_err(|source| Error::Law { doing: doing(), source })?;
         } else if !offered.iter().any(|offered| offered == name) {
-            let offered = offered.join(", ");
-            return Err(Error::Machine(format!(
-                "congestion_control: this kernel has no \"{name}\"; accepted: {offered}, and laws of lasthop that are not for \
-                 simulated hosts alone"
-            )));
+            let (offered, block) = (offered.join(", "), spec.block);
+            let reason = format!(
+                "this kernel has no \"{name}\"; accepted: {offered}, and laws of lasthop that are not for simulated hosts alone"
+            );
+            return Err(Error::Scenario { key: format!("hosts[{block}].congestion_control"), reason });
         }
     }
     let servers = Servers::of(scenario, &specs)?;
@@ -613,7 +617,8 @@ mod tests {
     fn assert_refused(text: &str, said: &str) {
         let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
         let message = check(&scenario, TrafficSource::Own).expect_err(said).to_string();
-        assert!(message.starts_with(said) && message.ends_with("--hosts simulated can"), "{message}");
+        let begins = message.starts_with("x.toml:") && message.contains(&format!(": {said}"));
+        assert!(begins && message.ends_with("--hosts simulated can"), "{message}");
     }
 
     #[test]
@@ -621,7 +626,7 @@ mod tests {
         let text = "[[hosts]]\n[[hosts]]\ncongestion_control = \"lh_lastlink\"\n[[hosts.flows]]\n";
         let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
         let message = check(&scenario, TrafficSource::Own).expect_err("nobody would hear").to_string();
-        assert!(message.starts_with("hosts[1].congestion_control: \"lh_lastlink\""), "{message}");
+        assert!(message.starts_with("x.toml:3: hosts[1].congestion_control: \"lh_lastlink\""), "{message}");
         assert!(message.contains("\"lastlink\" is the same law"), "{message}");
     }
 

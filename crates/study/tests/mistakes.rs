@@ -144,6 +144,10 @@ fn axes_that_cannot_be_are_told() {
     says("label = \"ARF\"", "label = \"fixed\"", &["cases[1].label: \"fixed\" stands twice"]);
     let twice = "[[vary]]\naxis = \"n\"\nkey = \"seed\"\nvalues = [1]\n[[cases]]";
     says("[[cases]]", twice, &["vary[1].axis: \"n\" stands twice"]);
+    let same = twice.replace("\"n\"", "\"m\"").replace("\"seed\"", "\"hosts[*].count\"");
+    says("[[cases]]", &same, &["vary[1].key: it takes the place of hosts.0.count, which the axis n sets too"]);
+    let in_case = "label = \"ARF\"\nset.\"hosts.0.count\" = 3";
+    says("label = \"ARF\"", in_case, &["vary[0].key: it takes the place of hosts.0.count, which a case sets too"]);
     says("key = \"hosts.0.count\"", "key = \"seed\"", &["the seed is counted up for each run", "seeds"]);
     says(
         "key = \"hosts.0.count\"",

@@ -187,7 +187,8 @@ impl Figure {
             Self::RetransmittedPercent => {
                 let sum = |of: fn(&Block) -> u32| blocks.iter().map(|block| f64::from(of(block))).sum::<f64>();
                 let segments = sum(|block| block.segments);
-                (segments > 0.0).then(|| 100.0 * sum(|block| block.retransmitted) / segments)
+                // No more than all, whatever a host tells.
+                (segments > 0.0).then(|| (100.0 * sum(|block| block.retransmitted) / segments).min(100.0))
             }
             Self::CompletionMs => mean(probes),
         }

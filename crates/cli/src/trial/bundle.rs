@@ -148,10 +148,14 @@ fn of_file(file: &Path) -> Result<Bundle> {
     let text = text_of(file, MOST_TYPED_BYTES).with_context(|| format!("cannot read {shown}"))?;
     let bundle: Bundle =
         serde_json::from_str(&text).with_context(|| format!("{shown} is no trial that --bundle kept"))?;
-    if bundle.lasthop_trial != 1 || !bundle.plan.is_valid() {
+    if bundle.lasthop_trial != 1 {
+        bail!("{shown} is of another version of lasthop, {}; accepted: lasthop_trial 1", bundle.version);
+    }
+    if !bundle.plan.is_valid() {
+        let Plan { pairs, block_s, .. } = bundle.plan;
+        let (most, longest) = (Plan::PAIRS_MOST, Plan::LONGEST_BLOCK_S);
         bail!(
-            "{shown} is of another version of lasthop, {}; accepted: lasthop_trial 1, with a valid plan",
-            bundle.version
+            "{shown}: plan: has {pairs} pairs of blocks of {block_s} s; accepted: pairs 1 to {most}, block_s 1 to {longest}"
         );
     }
     Ok(bundle)

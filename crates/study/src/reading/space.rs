@@ -4,7 +4,7 @@ use super::claims::search;
 use crate::Setting;
 use crate::keys::{CaseKeys, VaryKeys};
 use crate::search::Search;
-use crate::space::{CASE, Dimension, Level, Selection, Space};
+use crate::space::{CASE, Dimension, Level, SCENARIO, Selection, Space};
 use lasthop_keys::{Document, DocumentError, Path, Problem, key, nearest, shown};
 use lasthop_scenario::{HostsKind, Override};
 use toml::{Table, Value};
@@ -65,12 +65,32 @@ pub(super) fn axes(
         }
         let values = axis.values.iter().enumerate();
         let of_axis = values.map(|(index, value)| of_value(document, &axis.key, &list.index(index), value));
-        settings.push(of_axis.collect::<Result<_, _>>()?);
+        let of_axis: Vec<Vec<Setting>> = of_axis.collect::<Result<_, _>>()?;
+        if let Some(problem) = covered(&of_axis, space, settings) {
+            return Err(document.refuse::<VaryKeys>(&here, key!(VaryKeys, key), problem));
+        }
+        settings.push(of_axis);
         let levels = levels(document, &axis, &here)?;
         let label = axis.label.unwrap_or_else(|| axis.axis.clone());
         space.dimensions.push(Dimension { name: axis.axis, label, keys: axis.key, levels });
     }
     Ok(())
+}
+
+/// What is wrong with an axis that sets a key twice, or one that a case or another axis before it sets: nothing is left of that.
+fn covered(values: &[Vec<Setting>], space: &Space, before: &[Vec<Vec<Setting>>]) -> Option<String> {
+    let own = values.first()?;
+    let is_covered = |earlier: &Setting, by: &[Setting]| by.iter().any(|later| later.change.covers(&earlier.change));
+    if let Some((_, twice)) = own.iter().enumerate().find(|(at, earlier)| is_covered(earlier, &own[at + 1..])) {
+        return Some(format!("{} stands twice", twice.change.key()));
+    }
+    // What is drawn may be changed, by design.
+    let others = space.dimensions.iter().zip(before).filter(|(other, _)| other.name != SCENARIO);
+    let mut all = others.flat_map(|(other, levels)| levels.iter().flatten().map(move |earlier| (other, earlier)));
+    let (other, earlier) = all.find(|(_, earlier)| is_covered(earlier, own))?;
+    let by =
+        if other.name == CASE { "a case sets too".to_owned() } else { format!("the axis {} sets too", other.name) };
+    Some(format!("it takes the place of {}, which {by}", earlier.change.key()))
 }
 
 /// Reads the overrides of one axis value.
