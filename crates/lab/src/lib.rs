@@ -695,7 +695,7 @@ mod tests {
             let text = format!("[[hosts]]\n{lines}\n");
             let scenario = Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
             let message = check(&scenario, TrafficSource::Iperf3).expect_err(said).to_string();
-            assert!(message.starts_with(said) && message.ends_with("--traffic own can"), "{message}");
+            assert!(message.contains(&format!(": {said}")) && message.ends_with("--traffic own can"), "{message}");
         }
     }
 
