@@ -34,7 +34,7 @@ test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel ho
 test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (as test-kernels, and iperf3)
 	@scripts/test-wifi $(OUT)/kernels
 
-test-mac80211: setup ## Linux's mac80211 on simulated radios beside the model, a dozen cells of 802.11g and 802.11n, under Debian's 6.12 in an emulated machine (as test-wifi; an hour)
+test-mac80211: setup ## Linux's mac80211 on simulated radios beside the model, a dozen cells of 802.11g and 802.11n, under Debian's 6.12 in an emulated machine (hostapd, wpasupplicant, iw; an hour)
 	@scripts/test-mac80211 $(OUT)/kernels
 
 test-vpn: build ## the agent on a host whose traffic goes through WireGuard, and OpenVPN, between two network namespaces (root; iperf3, wireguard-go, wireguard-tools, openvpn; a minute)

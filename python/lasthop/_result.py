@@ -210,6 +210,8 @@ class Result(_Document):
     """The name of the kernel in an emulated machine; clock virtual only."""
     emulator: str | None
     """What emulated that machine; clock virtual only."""
+    wifi: str | None
+    """Whose Wi-Fi carried the last hop, if not the model's alone: mac80211."""
     wall_s: float
     """Seconds that the run took."""
     events: int

@@ -152,10 +152,10 @@ class Access(Record):
     path_drops: int
     collisions: int
     retries: int
-    broadcast_losses: int
+    broadcast_losses: int | None
     left_behind: int
     air_shares: AirShares | None
-    to_all_share: float
+    to_all_share: float | None
     stations: list[Station]
 
 
@@ -329,6 +329,7 @@ class Run(Record):
     clock: str | None
     kernel: str | None
     emulator: str | None
+    wifi: str | None
     wall_s: float
     events: int
     simulated_s_per_wall_s: float

@@ -29,6 +29,20 @@ pub(crate) struct ClockArguments {
     /// The kernel of `--clock virtual`, of those that `lasthop kernels list` shows; without it debian-6.12
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
+    /// The Wi-Fi of kernel hosts: `model`: the network model's; `mac80211`: Linux's own, with hostapd, wpa_supplicant and simulated
+    /// radios in the machine of `--clock virtual`, over the model's medium
+    #[arg(long, value_enum, default_value = "model")]
+    wifi: WifiChoice,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum WifiChoice {
+    #[default]
+    Model,
+    Mac80211,
+    /// In that machine.
+    #[value(name = "mac80211-here", hide = true)]
+    Here,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -53,6 +67,11 @@ impl ClockArguments {
     /// Whether the hosts are in an emulated machine.
     pub(crate) fn is_virtual(&self) -> bool {
         self.clock == Clock::Virtual
+    }
+
+    /// Whether hosts have the radios of the machine that this is.
+    pub(crate) fn has_radios(&self) -> bool {
+        self.wifi == WifiChoice::Here
     }
 
     /// How time passes, in words.
@@ -90,6 +109,29 @@ impl ClockArguments {
         if self.kernel.is_some() && !self.is_virtual() {
             bail!("--clock real has this machine's own kernel: --kernel needs --clock virtual");
         }
+        if self.wifi == WifiChoice::Mac80211 && !(self.is_virtual() && hosts == HostsKind::Kernel) {
+            bail!(
+                "--wifi mac80211 is Linux's own Wi-Fi in an emulated machine: it needs --hosts kernel --clock virtual"
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the Wi-Fi that these say can carry the scenario of this file.
+    pub(crate) fn check_wifi(&self, scenario: &Scenario, file: &Path) -> Result<()> {
+        match self.wifi {
+            WifiChoice::Mac80211 => lasthop_lab::check_radios(scenario).with_context(|| file.display().to_string()),
+            WifiChoice::Model | WifiChoice::Here => Ok(()),
+        }
+    }
+
+    /// Refuses what has the model's Wi-Fi alone.
+    pub(crate) fn check_no_radios(&self, what: &str) -> Result<()> {
+        if self.wifi == WifiChoice::Mac80211 {
+            bail!(
+                "{what} has the model's Wi-Fi as yet (accepted: --wifi model); run, compare and study have --wifi mac80211"
+            );
+        }
         Ok(())
     }
 
@@ -116,15 +158,20 @@ impl ClockArguments {
         }
         let kernel = Kernels::in_cache()?.get(self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL))?;
         let program = std::env::current_exe().context("cannot tell which program this is")?;
-        let machine = Machine::ready(kernel, &program, stop, &|said| tell(format_args!("{said}")))?;
+        let radios = self.wifi == WifiChoice::Mac80211;
+        let beside = radios.then(|| lasthop_guest::programs(&lasthop_lab::RADIO_PROGRAMS)).transpose()?;
+        let say = |said: &str| tell(format_args!("{said}"));
+        let machine = Machine::ready(kernel, &program, beside.as_deref(), stop, &say)?;
         let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
-        Ok(Some(Emulated { machine: machine.ok_or_else(nothing)? }))
+        Ok(Some(Emulated { machine: machine.ok_or_else(nothing)?, radios }))
     }
 }
 
 /// An emulated machine, ready to run.
 pub(crate) struct Emulated {
     machine: Machine,
+    /// Whether the hosts of its runs have simulated radios.
+    radios: bool,
 }
 
 /// Where the scenario is in the guest, and what it leaves.
@@ -143,6 +190,9 @@ impl Emulated {
         kept: AlsoKept<'_>,
     ) -> Result<Option<(RunResult, Series)>> {
         let mut words = vec!["run".to_owned(), SCENARIO.to_owned(), "--hosts=kernel".to_owned()];
+        if self.radios {
+            words.push("--wifi=mac80211-here".to_owned());
+        }
         if kept.records.is_some() {
             words.push(format!("--records=/out/{RECORDS}"));
         }
@@ -196,7 +246,9 @@ impl Emulated {
         words.extend(after);
         let runs_programs = path.is_some();
         let files = vec![(SCENARIO.to_owned(), scenario.to_toml())];
-        let job = Job { arguments: words, files, seed: scenario.seed, path };
+        // One more for the access point.
+        let radios = if self.radios { u16::try_from(scenario.expanded_hosts().len())? + 1 } else { 0 };
+        let job = Job { arguments: words, files, seed: scenario.seed, path, radios };
         let mut hear = |heard: Heard<'_>| {
             let Heard::Line(line) = heard else { return wrote(heard) };
             let percent = line.strip_suffix(" %").and_then(|line| line.rsplit_once(": "));

@@ -234,6 +234,7 @@ fn hand_out(
 /// In an emulated machine, which has this one's files.
 fn in_guest(arguments: &ExecArguments, scenario: &Scenario, programs: &[(u16, &[OsString])]) -> Result<ExitCode> {
     ClockArguments::check_scenario(scenario, TrafficSource::Own)?;
+    arguments.clock.check_no_radios("exec")?;
     let refused = [(arguments.internet, "--internet"), (arguments.netns.is_some(), "--netns")];
     if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
         bail!("{option}: an emulated machine has no network but the scenario's; --clock real has this machine's");
@@ -305,6 +306,7 @@ fn executed(
         on_sample,
         capture,
         records: None,
+        radios: false,
     };
     let outcome = lasthop_lab::exec(scenario, &options, guest);
     progress.finish();

@@ -205,6 +205,7 @@ impl Common {
     /// Whether these hosts can run the scenario.
     fn check(&self, scenario: &Scenario) -> Result<()> {
         self.clock.check(self.hosts.hosts_kind())?;
+        self.clock.check_wifi(scenario, &self.scenario)?;
         match self.hosts {
             Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
                 bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
@@ -277,6 +278,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let path = arguments.capture.pcap.as_ref();
     if path.is_some() && common.retries > 0 {
         bail!("--retries repeats a run, and --pcap shows one: give one of them");
+    }
+    if path.is_some() {
+        common.clock.check_no_radios("--pcap")?;
     }
     if let Some(folder) = &arguments.records {
         if common.hosts != Habitat::Kernel {
@@ -567,8 +571,17 @@ fn one_run(
         Habitat::Kernel => {
             let traffic = common.traffic.source();
             let records = records.map(|(_, records)| records);
-            let options =
-                || lasthop_lab::Options { traffic, build: build(), stop, progress: &at, on_sample, capture, records };
+            let radios = common.clock.has_radios();
+            let options = || lasthop_lab::Options {
+                traffic,
+                build: build(),
+                stop,
+                progress: &at,
+                on_sample,
+                capture,
+                records,
+                radios,
+            };
             let once = || lasthop_lab::run(scenario, &options());
             let again = |result: &RunResult| tell_again(&scenario.name, result);
             let done = until_not_late(common.retries, |(result, _)| result, once, again);

@@ -119,6 +119,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
             HostsKind::Simulated => lasthop_sim::check(scenario)?,
             HostsKind::Kernel if arguments.clock.is_virtual() => {
                 ClockArguments::check_scenario(scenario, lasthop_lab::TrafficSource::Own)?;
+                arguments.clock.check_wifi(scenario, Path::new(&scenario.name))?;
             }
             HostsKind::Kernel => lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own)?,
         }
@@ -151,6 +152,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
                         on_sample: None,
                         capture: None,
                         records: None,
+                        radios: false,
                     },
                 )?
             }

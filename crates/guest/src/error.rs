@@ -20,6 +20,14 @@ pub enum Error {
         /// The package that has it.
         package: &'static str,
     },
+    /// A program that a guest with simulated radios needs is missing.
+    #[error("{program} is not here, which simulated radios need (Debian: apt install {package})")]
+    OfRadios {
+        /// The program.
+        program: &'static str,
+        /// The package that has it.
+        package: &'static str,
+    },
     /// A program failed.
     #[error("{what} failed: {said}")]
     Failed {

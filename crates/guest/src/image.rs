@@ -2,7 +2,8 @@
 //! same bytes.
 
 use crate::error::{At as _, Error, Result};
-use crate::kernels::{Kernel, run};
+use crate::kernels::{Kernel, RADIOS, run};
+use crate::radios::{self, PROGRAMS};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,34 +15,36 @@ pub(crate) const PROGRAM: &str = "/lasthop";
 pub(crate) const OF_JOBS: &str = "/modules/of-jobs";
 pub(crate) const OF_ARRIVAL: &str = "/modules/of-arrival";
 pub(crate) const OF_LEAVING: &str = "/modules/of-leaving";
+pub(crate) const OF_RADIOS: &str = "/modules/of-radios";
 
 const FOLDERS: [&str; 8] = ["dev", "etc", "host", "modules", "out", "proc", "sys", "run"];
 const FILE: u32 = 0o100_755;
 const FOLDER: u32 = 0o040_755;
 const DEVICE: u32 = 0o020_600;
 
-/// The archive that the kernel unpacks.
-pub(crate) fn archive(program: &Path, kernel: &Kernel) -> Result<Vec<u8>> {
+/// The archive that the kernel unpacks. `beside`: the programs beside simulated radios, for a guest that can have these.
+pub(crate) fn archive(program: &Path, kernel: &Kernel, beside: Option<&[PathBuf]>) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     FOLDERS.iter().for_each(|folder| archive.folder(folder));
     archive.folder("tmp");
     // The kernel opens it for the first process.
     archive.entry("dev/console", DEVICE, (5, 1), &[]);
     archive.file("etc/passwd", b"root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n");
-    let whole = fs::read(program).at("cannot read", program)?;
-    let elf = Elf::of(&whole).ok_or_else(|| Error::Kept {
-        path: program.to_owned(),
-        problem: "it is no program for x86-64 Linux, as a guest needs".to_owned(),
-    })?;
-    archive.file(&PROGRAM[1..], &without_sections(&whole, &elf));
-    if let Some(loader) = &elf.loader {
-        for library in libraries(loader, program)? {
-            archive.parents(&library);
-            let bytes = fs::read(&library).at("cannot read", &library)?;
-            archive.file(&library.to_string_lossy()[1..], &bytes);
+    archive.program(program, PROGRAM)?;
+    let modules = &kernel.modules;
+    if let Some(programs) = beside {
+        archive.folder(&PROGRAMS[1..]);
+        for program in programs {
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            archive.program(program, &format!("{PROGRAMS}/{name}"))?;
+        }
+        archive.file(&OF_RADIOS[1..], modules.of_radios.join("\n").as_bytes());
+        for name in &modules.of_radios {
+            let path = kernel.module(name);
+            let bytes = if name == RADIOS { radios::module(kernel) } else { fs::read(&path).at("cannot read", &path) };
+            archive.file(&format!("modules/{name}.ko"), &bytes?);
         }
     }
-    let modules = &kernel.modules;
     for (list, names) in
         [(OF_JOBS, &modules.of_jobs), (OF_ARRIVAL, &modules.of_arrival), (OF_LEAVING, &modules.of_leaving)]
     {
@@ -115,9 +118,29 @@ struct Archive {
     bytes: Vec<u8>,
     entries: u32,
     folders: BTreeSet<PathBuf>,
+    libraries: BTreeSet<PathBuf>,
 }
 
 impl Archive {
+    /// A program, with those of its libraries that are not there yet.
+    fn program(&mut self, program: &Path, to: &str) -> Result<()> {
+        let whole = fs::read(program).at("cannot read", program)?;
+        let elf = Elf::of(&whole).ok_or_else(|| Error::Kept {
+            path: program.to_owned(),
+            problem: "it is no program for x86-64 Linux, as a guest needs".to_owned(),
+        })?;
+        self.file(&to[1..], &without_sections(&whole, &elf));
+        let Some(loader) = &elf.loader else { return Ok(()) };
+        for library in libraries(loader, program)? {
+            if self.libraries.insert(library.clone()) {
+                self.parents(&library);
+                let bytes = fs::read(&library).at("cannot read", &library)?;
+                self.file(&library.to_string_lossy()[1..], &bytes);
+            }
+        }
+        Ok(())
+    }
+
     fn folder(&mut self, name: &str) {
         self.entry(name, FOLDER, (0, 0), &[]);
     }

@@ -1,15 +1,17 @@
 //! The guest's first process: it makes the machine ready, has its state saved, does one job, and turns it off.
 
 use crate::INIT;
-use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, PROGRAM};
+use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, OF_RADIOS, PROGRAM};
+use crate::kernels::RADIOS;
 use crate::machine::{CODE_FILE, Job, OUT, SHARE};
 use crate::machine_files::make_root;
+use crate::radios::PROGRAMS;
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::{chdir, chroot};
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, ErrorKind};
@@ -78,6 +80,10 @@ fn live() -> io::Result<()> {
     }
     let mut command = Command::new(PROGRAM);
     let (mut home, mut path) = ("/", "/");
+    if job.radios > 0 {
+        load_with(OF_RADIOS, (RADIOS, &CString::new(format!("radios={}", job.radios))?))?;
+        path = PROGRAMS;
+    }
     if let Some(of_machine) = &job.path {
         let ports = File::options().write(true).open("/dev/port")?;
         make_root(ports, ROOT, SCRATCH).map_err(|error| named("cannot bring this machine's files", error))?;
@@ -147,9 +153,14 @@ fn next_job() -> io::Result<Job> {
 
 /// Loads the modules of a list. One that is loaded already is no error.
 fn load(list: &str) -> io::Result<()> {
+    load_with(list, ("", c""))
+}
+
+/// The same, one of them with parameters.
+fn load_with(list: &str, (one, its): (&str, &CStr)) -> io::Result<()> {
     for name in fs::read_to_string(list)?.lines() {
         let file = File::open(format!("/modules/{name}.ko"))?;
-        match finit_module(&file, c"", ModuleInitFlags::empty()) {
+        match finit_module(&file, if name == one { its } else { c"" }, ModuleInitFlags::empty()) {
             Ok(()) | Err(nix::Error::EEXIST) => {}
             Err(error) => return Err(named(&format!("cannot load the module {name}"), error.into())),
         }

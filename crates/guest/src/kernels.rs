@@ -60,6 +60,10 @@ const OF_JOBS: &[&str] = &[
 ];
 /// That by which a job comes.
 const OF_ARRIVAL: &[&str] = &["qemu_fw_cfg"];
+/// Linux's Wi-Fi with simulated radios: loaded only for a job that wants radios.
+const OF_RADIOS: &[&str] = &[RADIOS];
+/// The module that makes simulated radios.
+pub(crate) const RADIOS: &str = "mac80211_hwsim";
 /// Those by which its files leave.
 const OF_LEAVING: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 
@@ -87,6 +91,9 @@ pub(crate) struct Modules {
     pub(crate) of_jobs: Vec<String>,
     pub(crate) of_arrival: Vec<String>,
     pub(crate) of_leaving: Vec<String>,
+    /// Empty: there are none, or an earlier version of lasthop has kept this kernel.
+    #[serde(default)]
+    pub(crate) of_radios: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -242,8 +249,12 @@ impl Kernels {
             }
             Ok(order)
         };
-        let modules =
-            Modules { of_jobs: unpack(OF_JOBS)?, of_arrival: unpack(OF_ARRIVAL)?, of_leaving: unpack(OF_LEAVING)? };
+        let modules = Modules {
+            of_jobs: unpack(OF_JOBS)?,
+            of_arrival: unpack(OF_ARRIVAL)?,
+            of_leaving: unpack(OF_LEAVING)?,
+            of_radios: unpack(OF_RADIOS)?,
+        };
         if modules.of_arrival.is_empty() {
             let problem =
                 "it has no module qemu_fw_cfg, by which a guest gets its job: CONFIG_FW_CFG_SYSFS=m".to_owned();

@@ -31,6 +31,7 @@ mod kernels;
 mod machine;
 mod machine_files;
 mod monitor;
+mod radios;
 mod window;
 mod work;
 
@@ -38,6 +39,7 @@ pub use error::{Error, Result};
 pub use inside::init;
 pub use kernels::{Kernel, Kernels, NAMES};
 pub use machine::{EMULATOR, Heard, Job, MEMORY_MIB, Machine, Output};
+pub use radios::programs;
 
 /// The argument by which the kernel starts this program as the guest's first process: its command calls [`init`].
 pub const INIT: &str = "guest-init";

@@ -62,6 +62,9 @@ pub struct Job {
     /// Whether it finds this machine's files, read only, instead of nothing but this program: it then runs in a scratch folder that is
     /// also its HOME, with this PATH.
     pub path: Option<String>,
+    /// How many simulated radios it has; 0: none. Only on a machine that was made ready for them.
+    #[serde(default)]
+    pub radios: u16,
 }
 
 /// What is heard of a guest while it runs.
@@ -121,15 +124,22 @@ impl Machine {
     }
 
     /// Makes a machine ready with a kernel and a program, which then is [`init`](crate::init) for [`INIT`]. Boots it if
-    /// no state is kept; `say` is told so. `None` if `stop` ended that.
+    /// no state is kept; `say` is told so. `None` if `stop` ended that. `beside`: for jobs with simulated radios, the programs that such a
+    /// job finds in its PATH.
     ///
     /// # Errors
-    /// If the emulator is missing, files cannot be written, or the guest does not come up.
-    pub fn ready(kernel: Kernel, program: &Path, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<Option<Self>> {
+    /// If the emulator is missing, files cannot be written, the kernel has no simulated radios, or the guest does not come up.
+    pub fn ready(
+        kernel: Kernel,
+        program: &Path,
+        beside: Option<&[PathBuf]>,
+        stop: &AtomicBool,
+        say: &dyn Fn(&str),
+    ) -> Result<Option<Self>> {
         let emulator = Self::emulator()?;
         let folder = cache()?.join("machines");
         fs::create_dir_all(&folder).at("cannot make", &folder)?;
-        let archive = archive(program, &kernel)?;
+        let archive = archive(program, &kernel, beside)?;
         let of = [
             emulator.as_bytes(),
             kernel.image_digest.as_bytes(),

@@ -156,6 +156,51 @@ fn a_study_sets_guests_beside_simulated_hosts_and_its_plan_counts_their_memory()
     assert!(said(&many).contains("a smaller --jobs"), "{}", said(&many));
 }
 
+/// One upload over 802.11g, as mac80211 has it.
+const OF_RADIOS: &str = "duration_s = 3\nwarmup_s = 1\n[access]\nstandard = \"802.11g\"\nrate_control = \"minstrel\"\n\
+                         queue = \"mac80211\"\nairtime_fairness = false\n[path]\nrtt_ms = 20\n[[hosts]]\nera = \"modern\"\n\
+                         [hosts.tcp]\ntsq_pacing_shift = 7\n[[hosts.flows]]\n";
+
+#[test]
+fn linuxs_own_wifi_carries_an_upload_as_the_model_does_and_says_nothing_that_only_the_model_knows() {
+    if !can_run() {
+        return;
+    }
+    let programs = [("hostapd", "hostapd"), ("wpa_supplicant", "wpasupplicant"), ("iw", "iw")];
+    if let Err(missing) = lasthop_guest::programs(&programs) {
+        eprintln!("skipped: {missing}");
+        return;
+    }
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("of-radios.toml");
+    std::fs::write(&file, OF_RADIOS).expect("written");
+    let file = file.display().to_string();
+    let json = |more: &[&str]| -> Value {
+        let output = run(&[&["run", &file, "--json"], more].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("one JSON document")
+    };
+    let linux = json(&["--hosts", "kernel", "--clock", "virtual", "--wifi", "mac80211"]);
+    let model = json(&[]);
+    assert_eq!((&linux["wifi"], &linux["valid"]), (&"mac80211".into(), &true.into()), "{linux}");
+    assert_eq!(model["wifi"], Value::Null);
+    let of = |result: &Value, at: &str| result.pointer(at).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    for (at, least, most) in [
+        ("/aggregate_goodput_mbps", 0.95, 1.05),
+        ("/access/stations/0/up_phy_rate_mbps", 0.95, 1.05),
+        ("/access/collisions", 0.5, 2.0),
+        ("/access/retries", 0.5, 2.0),
+        ("/utilization", 0.9, 1.1),
+    ] {
+        let ratio = of(&linux, at) / of(&model, at);
+        assert!((least..most).contains(&ratio), "{at}: {} and {}", of(&linux, at), of(&model, at));
+    }
+    let access = linux["access"].as_object().expect("an object");
+    for key in ["broadcast_losses", "to_all_share"] {
+        assert!(!access.contains_key(key) && model["access"].get(key).is_some(), "{key}: {access:?}");
+    }
+    assert_eq!(linux["access"]["downlink_queue_mean"], Value::Null);
+}
+
 /// A program's run without what the wall clock says, what it has written, and its exit code.
 fn executed(command: &[&str]) -> (Value, String, Option<i32>) {
     let arguments = ["exec", "one-station", "--clock", "virtual", "--set", "warmup_s=0.5", "--json"];
@@ -245,8 +290,30 @@ fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
 
 #[test]
 fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("refused-radios.toml");
+    std::fs::write(&file, OF_RADIOS.replace("shift = 7", "shift = 10")).expect("written");
+    let ten = file.display().to_string();
     for (arguments, expected) in [
-        (&["run", "one-station", "--clock", "virtual"][..], "--clock virtual is for --hosts kernel"),
+        (&["run", "one-station", "--wifi", "mac80211"][..], "it needs --hosts kernel --clock virtual"),
+        (&["run", "one-station", "--hosts", "kernel", "--wifi", "mac80211"], "it needs --hosts kernel --clock virtual"),
+        (&["exec", "one-station", "--clock", "virtual", "--wifi", "mac80211", "--", "true"], "accepted: --wifi model"),
+        (
+            &["run", &ten, "--hosts", "kernel", "--clock", "virtual", "--wifi", "mac80211"],
+            "refused-radios.toml: hosts[0].tcp.tsq_pacing_shift: --wifi mac80211 cannot have 10 (accepted: 7)",
+        ),
+        (
+            &[
+                "compare",
+                &ten,
+                "--hosts=kernel",
+                "--clock=virtual",
+                "--wifi=mac80211",
+                "--vary",
+                "access.queue=fifo,codel",
+            ],
+            "access.queue",
+        ),
+        (&["run", "one-station", "--clock", "virtual"], "--clock virtual is for --hosts kernel"),
         (&["run", "one-station", "--kernel", "debian-6.12"], "--kernel needs --clock virtual"),
         (&["run", "one-station", "--hosts", "kernel", "--kernel", "debian-6.12"], "--kernel needs --clock virtual"),
         (&["run", "one-station", "--hosts", "kernel", "--clock", "virtual", "--retries", "2"], "the same again"),

@@ -25,6 +25,8 @@ pub(crate) struct AddressPlan {
 
 impl AddressPlan {
     pub(crate) const HOST_PREFIX: u8 = 16;
+    /// Where the access point of simulated radios is a machine of its own.
+    pub(crate) const ACCESS_POINT: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 254);
     pub(crate) const HOST_PREFIX6: u8 = 112;
     const HOST_NET: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 0);
     const BROADCAST: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 255);
@@ -48,6 +50,13 @@ impl AddressPlan {
 
     pub(crate) fn server(server: u16) -> Ipv4Addr {
         nth(Self::SERVER_NET, server)
+    }
+
+    /// The host whose address a packet of IPv4 is from.
+    pub(crate) fn host_from(&self, packet: &[u8]) -> Option<u16> {
+        let from = <[u8; 4]>::try_from(packet.get(12..16)?).ok()?;
+        let host = number(Self::HOST_NET, from.into()).filter(|&host| host < self.hosts);
+        host.filter(|_| packet[0] >> 4 == 4)
     }
 
     /// Whether a packet of IPv4 with a whole header is from a server of the scenario, or to one.

@@ -10,6 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::laws;
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
+use crate::radios::{self, Queued};
 use crate::tcp_switches::{Stack, sysctl};
 use crate::tun::{INTERFACE, Settings, Tun};
 use lasthop_laws::Choice;
@@ -32,6 +33,19 @@ pub(crate) struct DeviceDrops {
     pub(crate) queued: u64,
     /// Drops of all other devices.
     pub(crate) unread: u64,
+    /// Over radios: what the queues of the access point have dropped and marked.
+    pub(crate) down: Queued,
+}
+
+impl DeviceDrops {
+    /// Those since an earlier reading.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            queued: self.queued - before.queued,
+            unread: self.unread - before.unread,
+            down: Queued { drops: self.down.drops - before.down.drops, marks: self.down.marks - before.down.marks },
+        }
+    }
 }
 
 /// The servers of a scenario.
@@ -91,6 +105,8 @@ pub(crate) struct Hosts {
     /// How many devices, from the first on, are their hosts' transmit queues: those of all hosts, or none on links.
     pub(crate) queues_in_devices: usize,
     hosts: usize,
+    /// Where the hosts have radios instead of devices: the access point's namespace, whose device is the first one, and all hosts'.
+    pub(crate) access_point: Option<Namespace>,
 }
 
 impl Servers {
@@ -147,7 +163,7 @@ impl ServerSpec {
 }
 
 impl Hosts {
-    /// Creates all hosts and servers.
+    /// Creates all hosts and servers. `radios`: hosts have no devices but radios, which this takes, as does an access point.
     ///
     /// # Errors
     /// If the caller has no permission or the kernel lacks a feature. The message says which.
@@ -156,9 +172,23 @@ impl Hosts {
         hosts: &[HostSpec],
         servers: &Servers,
         guest: Option<GuestAt<'_>>,
+        radios: bool,
     ) -> Result<Self> {
         let ends = hosts.len() + servers.specs.len();
         let (mut namespaces, mut devices) = (Vec::with_capacity(ends), Vec::with_capacity(ends));
+        let mut access_point = None;
+        if radios {
+            let namespace = Namespace::new()?;
+            devices.push(namespace.run(access_point_device)?);
+            radios::take_radio(0, &namespace, radios::OF_ACCESS_POINT)?;
+            access_point = Some(namespace);
+            for host in hosts {
+                let namespace = Namespace::new()?;
+                namespace.run(|| radio_host(host))?;
+                radios::take_radio(1 + usize::from(host.index), &namespace, INTERFACE)?;
+                namespaces.push(namespace);
+            }
+        }
         let mut add = |what: String, device: &(dyn Fn() -> Result<Tun> + Sync)| {
             let namespace = Namespace::new()?;
             let of_end = |error| Error::End { what, source: Box::new(error) };
@@ -167,7 +197,7 @@ impl Hosts {
             Ok::<_, Error>(())
         };
         let on_links = has_links(scenario);
-        for host in hosts {
+        for host in hosts.iter().filter(|_| !radios) {
             let device = || {
                 let programs = guest.map_or(&[][..], |guest| guest.programs);
                 let control = programs.iter().find(|(here, _)| *here == host.index).map(|(_, control)| *control);
@@ -193,8 +223,23 @@ impl Hosts {
             (Some(guest), Some(server)) => plan.with_guest(server as u16, guest.internet),
             _ => plan,
         };
-        let queues_in_devices = if on_links { 0 } else { hosts.len() };
-        Ok(Self { namespaces, devices, plan, queues_in_devices, hosts: hosts.len() })
+        let queues_in_devices = if on_links || radios { 0 } else { hosts.len() };
+        Ok(Self { namespaces, devices, plan, queues_in_devices, hosts: hosts.len(), access_point })
+    }
+
+    /// The device that takes the packets of an end to it.
+    pub(crate) fn device(&self, end: usize) -> &Tun {
+        let device = if self.access_point.is_some() { (end + 1).saturating_sub(self.hosts) } else { end };
+        &self.devices[device]
+    }
+
+    /// The end that has sent a packet of this device; `None`: nobody that is known.
+    pub(crate) fn sender(&self, device: usize, packet: &[u8]) -> Option<usize> {
+        match (&self.access_point, device) {
+            (None, end) => Some(end),
+            (Some(_), 0) => self.plan.host_from(packet).map(usize::from),
+            (Some(_), server) => Some(self.hosts + server - 1),
+        }
     }
 
     /// The namespaces of the hosts, by index.
@@ -209,11 +254,16 @@ impl Hosts {
 
     /// Packets dropped by the kernel because their device's queue was full.
     pub(crate) fn device_drops(&self) -> Result<DeviceDrops> {
-        let (queues, others) = self.namespaces.split_at(self.queues_in_devices);
         let dropped = |namespaces: &[Namespace]| -> Result<u64> {
             namespaces.iter().map(|namespace| namespace.run(dropped_by_device)).sum()
         };
-        Ok(DeviceDrops { queued: dropped(queues)?, unread: dropped(others)? })
+        if let Some(access_point) = &self.access_point {
+            let [down, up] = radios::queued(access_point, self.hosts())?;
+            let unread = access_point.run(dropped_by_device)? + dropped(self.servers())?;
+            return Ok(DeviceDrops { queued: up.drops, unread, down });
+        }
+        let (queues, others) = self.namespaces.split_at(self.queues_in_devices);
+        Ok(DeviceDrops { queued: dropped(queues)?, unread: dropped(others)?, down: Queued::default() })
     }
 }
 
@@ -257,6 +307,26 @@ fn host_device(spec: &HostSpec, on_links: bool, ipv6: bool, of_guest: Option<&st
         metrics: metrics(&stack, of_guest.filter(|_| !controls(spec))),
         gro: stack.gro(),
         gso_segments: habits.gso_segments,
+    })
+}
+
+/// The stack of a host whose last hop is a radio, which has its queue.
+fn radio_host(spec: &HostSpec) -> Result<()> {
+    quiet(false)?;
+    Habits::of(&spec.kind, false).set_sysctls()?;
+    stack_of(&spec.kind).set_sysctls()
+}
+
+/// The way on from an access point that routes.
+fn access_point_device() -> Result<Tun> {
+    quiet(false)?;
+    sysctl("ipv4/ip_forward", "1")?;
+    Tun::new(Settings {
+        addresses: vec![(AddressPlan::ACCESS_POINT.into(), 32)],
+        queue_packets: UNREAD_PACKETS,
+        metrics: Vec::new(),
+        gro: None,
+        gso_segments: None,
     })
 }
 

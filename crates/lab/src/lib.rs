@@ -39,6 +39,7 @@ mod medium;
 mod namespace;
 mod netlink;
 mod process;
+mod radios;
 mod real_time;
 mod samples;
 mod small_queues;
@@ -72,6 +73,7 @@ pub use leftovers::check_netns;
 use measure::Measured;
 pub use medium::{AirShares, ChannelReport, MEDIUM_KEYS, MediumReport, check_medium, medium};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+pub use radios::{MOST_RADIO_HOSTS, RADIO_PROGRAMS, check_radios};
 use real_time::{RealTime, ring_packets};
 use samples::{Kept, Samples};
 use small_queues::Station;
@@ -133,6 +135,9 @@ pub struct Options<'a> {
     pub capture: Option<&'a Mutex<Capture>>,
     /// Where the agents' records go, if they are to be kept.
     pub records: Option<&'a Records>,
+    /// Whether the last hop is mac80211 over simulated radios, which [`check_radios`] has accepted: an access point and as many more as
+    /// there are hosts, in this namespace.
+    pub radios: bool,
 }
 
 /// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
@@ -181,7 +186,7 @@ fn run_in_steps(
     let started = Instant::now();
     let specs = scenario.expanded_hosts();
     agents::check_room(scenario, &specs)?;
-    let config = medium_config(scenario, &specs);
+    let config = if options.radios { radios::wires(scenario) } else { medium_config(scenario, &specs) };
     let mut network = Network::new(&config, scenario.seed)?;
     network.read_acks(acks::read);
     let mut servers = Servers::of(scenario, &specs)?;
@@ -194,14 +199,22 @@ fn run_in_steps(
         leftovers::sweep();
         servers.add_of_guest(scenario, &specs, first.host)?;
     }
-    let hosts = Hosts::new(scenario, &specs, &servers, guest_at)?;
+    let hosts = Hosts::new(scenario, &specs, &servers, guest_at, options.radios)?;
+    let mut cell = match &hosts.access_point {
+        Some(access_point) => {
+            let cell = radios::Cell::begin(scenario, &specs, &hosts, access_point, options.stop)?;
+            let Some(cell) = cell else { return Ok(None) };
+            Some(cell)
+        }
+        None => None,
+    };
     let outside = guest.map(|guest| Outside::open(guest, &hosts)).transpose()?;
     let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.records, options.stop)? else {
         return Ok(None);
     };
     let plans = flow_plans(scenario.seed, &specs, &servers, &laws, config.aggregates());
     let flows = Flows::prepare(options.traffic, plans, &hosts)?;
-    let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
+    let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern && !options.radios);
     let of_servers = servers.specs.iter().map(|server| server.has_small_queues);
     let ends = specs.len() + servers.specs.len();
     let on_host = |end| programs.iter().any(|one| end == usize::from(one.host));
@@ -219,6 +232,9 @@ fn run_in_steps(
     let end = if guest.is_some() { WITHOUT_END } else { scenario.duration };
     let schedule = Schedule { warmup: scenario.warmup, end, sample_every: scenario.sample };
     let clock = Clock::start();
+    if let Some(cell) = &cell {
+        cell.count(clock, schedule);
+    }
     let over = AtomicBool::new(false);
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
     let bell = Bell::default();
@@ -239,6 +255,7 @@ fn run_in_steps(
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, running.as_mut(), &over));
         (joined(medium), joined(traffic), joined(valves), joined(queues), watched)
     });
+    let radios = cell.as_mut().map(radios::Cell::report).transpose()?;
     let agents = agents.stop(clock, !options.stop.load(Ordering::Relaxed));
     let Watched { device_drops, links, ended } = watched?;
     let ended = ended.map(|(at, codes)| (at, running.take().expect("it has ended").end(codes)));
@@ -269,6 +286,7 @@ fn run_in_steps(
         device_drops,
         held: stations.iter().map(Station::held).collect(),
         links: links.into_parts().0,
+        radios,
         wall,
     };
     Ok(Some((measured.into_outcome(), ended)))
@@ -552,8 +570,7 @@ fn watch(
         }
     }
     let (all, in_warmup) = (hosts.device_drops()?, in_warmup.unwrap_or_default());
-    let device_drops = DeviceDrops { queued: all.queued - in_warmup.queued, unread: all.unread - in_warmup.unread };
-    Ok(Watched { device_drops, links, ended })
+    Ok(Watched { device_drops: all.since(in_warmup), links, ended })
 }
 
 /// Runs one thread's work. Its end, even by a panic, ends the others.
@@ -666,6 +683,7 @@ mod tests {
                 on_sample: None,
                 capture: None,
                 records: None,
+                radios: false,
             };
             let ((result, _), _) =
                 run_in_steps(&scenario, &options, None, grain).expect("root").expect("it is not stopped");

@@ -3,13 +3,15 @@
 use crate::agents::AgentReport;
 use crate::hosts::{DeviceDrops, has_links};
 use crate::laws::LinkSample;
+use crate::medium::MediumReport;
+use crate::radios;
 use crate::real_time;
 use crate::traffic;
 use lasthop_laws::Applied;
 use lasthop_measure::{Counted, Finished, Measurement, RealTime};
 use lasthop_scenario::{
     AgentMode, Build, Direction, FlowSpec, HostPolicyResult, HostSpec, InvalidKind, LastLinkResult, Lateness,
-    RunResult, Scenario, Series,
+    RunResult, Scenario, Series, Wifi,
 };
 use lasthop_units::{Span, Time};
 use std::time::Duration;
@@ -44,6 +46,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) held: Vec<Span>,
     /// The state that servers' laws derived from clients' reports, in order of time.
     pub(crate) links: Vec<LinkSample>,
+    /// What the medium of radios has counted, if there was one.
+    pub(crate) radios: Option<MediumReport>,
     pub(crate) wall: Duration,
 }
 
@@ -89,7 +93,7 @@ impl Measured<'_> {
             delivered_ce: report.delivered_ce,
             last_link: self.last_link(flow, end),
         };
-        measurement.into_outcome(Finished {
+        let (mut result, series) = measurement.into_outcome(Finished {
             build: self.build.clone(),
             flows: self.traffic.flows.iter().enumerate().map(counted).collect(),
             statistics: &self.medium.statistics,
@@ -99,7 +103,13 @@ impl Measured<'_> {
             events: self.medium.events,
             notes: self.notes(),
             real_time: Some(real_time),
-        })
+        });
+        if let Some(medium) = &self.radios {
+            result.used.wifi = Some(Wifi::Mac80211);
+            result.access = radios::access(medium, self.device_drops, result.access.path_drops);
+            result.utilization = radios::busy(medium);
+        }
+        (result, series)
     }
 
     fn flows(&self) -> impl Iterator<Item = (&HostSpec, &FlowSpec)> {
@@ -171,6 +181,9 @@ impl Measured<'_> {
             notes.push(format!(
                 "{broken} of {of} flows lost a connection to an error; transfers and videos go on with the next"
             ));
+        }
+        if let Some(medium) = &self.radios {
+            notes.extend(radios::notes(self.hosts, medium));
         }
         if has_links(self.scenario) && self.deciding_agents().next().is_some() {
             notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
@@ -254,6 +267,20 @@ impl Measured<'_> {
                     Late,
                     format!("the agent of host {} was {late_ms} ms late: its bounds had lapsed", agent.host),
                 ));
+            }
+        }
+        if let Some(medium) = &self.radios {
+            if medium.late {
+                let late_us = medium.lateness_us.p99;
+                reasons
+                    .push((Late, format!("99 % of what the radios were due to be told came up to {late_us} us late")));
+            }
+            if medium.unread > 0 {
+                reasons.push((Late, format!("{} times frames of radios were not read in time", medium.unread)));
+            }
+            if medium.foreign_rates > 0 {
+                let frames = medium.foreign_rates;
+                reasons.push((Failed, format!("{frames} frames had rates that the scenario's standard does not have")));
             }
         }
         if self.device_drops.unread > 0 {

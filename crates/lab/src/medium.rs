@@ -35,6 +35,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -78,6 +79,46 @@ pub struct MediumReport {
     pub lateness_us: Lateness,
     /// Whether it was late so often that delays and throughput may be wrong.
     pub late: bool,
+    /// By host: data of unicast to the access point, and from there.
+    #[serde(skip)]
+    pub(crate) links: Vec<[LinkCount; 2]>,
+}
+
+/// Tries of data frames of one sender to one receiver.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct LinkCount {
+    frames: u64,
+    tries: u64,
+    /// The sum of the rates of all tries.
+    mbps: f64,
+}
+
+impl LinkCount {
+    /// Tries beyond a frame's first.
+    pub(crate) fn retries(&self) -> u64 {
+        self.tries - self.frames
+    }
+
+    /// The mean rate of tries; `None` without any.
+    pub(crate) fn phy_rate_mbps(&self) -> Option<f64> {
+        (self.tries > 0).then(|| self.mbps / self.tries as f64)
+    }
+
+    fn add(&mut self, series: &[Option<Tries>], made: &[u8]) {
+        let made = || made.iter().zip(series).filter_map(|(&made, tries)| Some((made, (*tries)?.rate)));
+        let tries: u64 = made().map(|(made, _)| u64::from(made)).sum();
+        self.frames += u64::from(tries > 0);
+        self.tries += tries;
+        self.mbps += made().map(|(made, rate)| f64::from(made) * mbps(rate)).sum::<f64>();
+    }
+}
+
+/// The PHY rate of a try.
+fn mbps(rate: TryRate) -> f64 {
+    match rate {
+        TryRate::Legacy(rate) => rate.rate().as_mbps(),
+        TryRate::Later(modulation) => modulation.rate(Standard::N).as_mbps(),
+    }
 }
 
 /// What a medium has counted on one frequency.
@@ -159,13 +200,27 @@ pub fn check_medium(scenario: &Scenario) -> Result<&WifiConfig> {
 /// The scenario describes none ([`check_medium`]); there are no such radios, the caller is not root, or another program is
 /// their medium. Nothing is changed then.
 pub fn medium(scenario: &Scenario, stop: &AtomicBool, began: impl FnOnce(usize)) -> Result<MediumReport> {
+    medium_of_run(scenario, &Window::new(), stop, began)
+}
+
+/// The part of a run in which a medium counts: the clock of the run, and from when until when on it. Empty until the run begins; the
+/// medium counts from its own beginning to its end where it stays so.
+pub(crate) type Window = OnceLock<(Clock, Time, Time)>;
+
+/// The same, but for what it counts.
+pub(crate) fn medium_of_run(
+    scenario: &Scenario,
+    window: &Window,
+    stop: &AtomicBool,
+    began: impl FnOnce(usize),
+) -> Result<MediumReport> {
     let wifi = check_medium(scenario)?;
     let hwsim = Hwsim::register()?;
     let made = std::fs::read_to_string(RADIOS).ok().and_then(|number| number.trim().parse().ok()).unwrap_or(0);
     let mut medium = Medium::new(scenario, wifi.clone(), hwsim, made);
     began(medium.radios.len());
-    medium.run(stop)?;
-    Ok(medium.report())
+    medium.run(window, stop)?;
+    Ok(medium.whole.take().unwrap_or_else(|| medium.report()))
 }
 
 struct Medium<'a> {
@@ -183,6 +238,20 @@ struct Medium<'a> {
     refused: u64,
     unread: u64,
     foreign_channels: u64,
+    /// As of [`MediumReport`].
+    links: Vec<[LinkCount; 2]>,
+    /// At the beginning of what it counts.
+    before: Before,
+    /// At the end of that.
+    whole: Option<MediumReport>,
+}
+
+/// What was counted before.
+#[derive(Default)]
+struct Before {
+    at: Time,
+    /// By frequency in MHz.
+    airs: BTreeMap<u32, (Counts, AirTime)>,
 }
 
 struct Radio {
@@ -197,6 +266,8 @@ struct Radio {
 struct OnItsWay {
     ticket: Ticket,
     from: usize,
+    /// Its receiver, if it is data to one.
+    data_to: Option<usize>,
     mpdu: Box<[u8]>,
     frequency_mhz: u32,
     rates: [TxRate; MOST_RATES],
@@ -218,6 +289,9 @@ impl<'a> Medium<'a> {
             refused: 0,
             unread: 0,
             foreign_channels: 0,
+            links: vec![[LinkCount::default(); 2]; scenario.network().hosts.len()],
+            before: Before::default(),
+            whole: None,
         };
         (0..made).for_each(|number| {
             medium.add_radio(Address::of_radio(number));
@@ -225,7 +299,8 @@ impl<'a> Medium<'a> {
         medium
     }
 
-    fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+    fn run(&mut self, window: &Window, stop: &AtomicBool) -> Result<()> {
+        let mut bounds = None;
         let mut datagram = Vec::new();
         let mut preferred = be_woken_exactly();
         let mut slept = Time::ZERO;
@@ -241,7 +316,19 @@ impl<'a> Medium<'a> {
             }
             self.deliver()?;
             let next = self.airs.values().filter_map(Air::next_wakeup).min();
+            let bound = match window.get() {
+                Some((clock, from, until)) => {
+                    let bounds = bounds.get_or_insert_with(|| vec![*until, *from]);
+                    while bounds.last().is_some_and(|&bound| clock.now() >= bound) {
+                        bounds.pop();
+                        self.pass(bounds.is_empty());
+                    }
+                    bounds.last().map(|&bound| clock.until(bound))
+                }
+                None => None,
+            };
             let free = next.map_or(LONGEST_SLEEP, |at| self.clock.until(at)).min(LONGEST_SLEEP);
+            let free = bound.map_or(free, |bound| free.min(bound));
             let mut waiting = [PollFd::new(self.hwsim.as_fd(), PollFlags::POLLIN)];
             let timeout = TimeSpec::from_duration(Duration::from_nanos(free.as_nanos()));
             let before = self.clock.now();
@@ -288,6 +375,12 @@ impl<'a> Medium<'a> {
                             *told = TxRate { index: rate.index, count };
                         }
                     }
+                    let link = match (tag.from, tag.data_to) {
+                        (station @ 1.., Some(0)) => self.links.get_mut(station - 1).map(|both| &mut both[0]),
+                        (0, Some(station @ 1..)) => self.links.get_mut(station - 1).map(|both| &mut both[1]),
+                        _ => None,
+                    };
+                    link.into_iter().for_each(|link| link.add(&tag.series, made));
                     let signal = self.radios[tag.from].signal_dbm;
                     self.outbox.done(tag.ticket, *is_acknowledged, told, signal);
                 }
@@ -338,7 +431,12 @@ impl<'a> Medium<'a> {
             number.filter(|&number| number != from).map_or(Receivers::Nobody, Receivers::One)
         };
         let (rates, series) = series(sent, frequency_mhz);
-        let on_its_way = OnItsWay { ticket: sent.ticket(), from, mpdu: sent.mpdu.into(), frequency_mhz, rates, series };
+        let data_to = match to {
+            Receivers::One(number) if header.is_data => Some(number),
+            _ => None,
+        };
+        let mpdu = sent.mpdu.into();
+        let on_its_way = OnItsWay { ticket: sent.ticket(), from, data_to, mpdu, frequency_mhz, rates, series };
         let frame = Frame {
             from,
             to,
@@ -409,29 +507,48 @@ impl<'a> Medium<'a> {
         number
     }
 
+    /// What is counted begins here, or ends.
+    fn pass(&mut self, is_end: bool) {
+        if is_end {
+            self.whole = Some(self.report());
+            return;
+        }
+        let at = self.clock.now();
+        let airs = self.airs.iter().map(|(&mhz, air)| (mhz, (*air.counts(), air.air(at)))).collect();
+        self.before = Before { at, airs };
+        (self.lateness, self.refused, self.unread, self.foreign_channels) = (Histogram::new(), 0, 0, 0);
+        self.links.fill([LinkCount::default(); 2]);
+    }
+
     fn report(&self) -> MediumReport {
         let now = self.clock.now();
         let p99 = self.lateness.permille_us(990);
+        let counted = |(mhz, air): (&u32, &Air<_>)| {
+            let (counts, time) = self.before.airs.get(mhz).copied().unwrap_or_default();
+            (*mhz, air.counts().since(&counts), air.air(now).since(&time))
+        };
+        let counted: Vec<_> = self.airs.iter().map(counted).collect();
         MediumReport {
-            duration_s: now.as_secs_f64(),
+            duration_s: now.saturating_since(self.before.at).as_secs_f64(),
             radios: self.radios.len(),
-            channels: self.airs.iter().map(|(&mhz, air)| ChannelReport::new(mhz, air.counts(), air.air(now))).collect(),
+            foreign_rates: counted.iter().map(|(_, counts, _)| counts.foreign_rates).sum::<u64>()
+                + self.foreign_channels,
+            channels: counted.iter().map(|(mhz, counts, air)| ChannelReport::new(*mhz, counts, air)).collect(),
             refused: self.refused,
             unread: self.unread,
-            foreign_rates: self.airs.values().map(|air| air.counts().foreign_rates).sum::<u64>()
-                + self.foreign_channels,
             lateness_us: Lateness {
                 p50: self.lateness.permille_us(500) as f64,
                 p99: p99 as f64,
                 max: self.lateness.max_us() as f64,
             },
             late: p99 > LATE_P99_US,
+            links: self.links.clone(),
         }
     }
 }
 
 impl ChannelReport {
-    fn new(frequency_mhz: u32, counts: &Counts, air: AirTime) -> Self {
+    fn new(frequency_mhz: u32, counts: &Counts, air: &AirTime) -> Self {
         let share = |time: Span| time.over(air.total()).unwrap_or(0.0);
         Self {
             frequency_mhz,
@@ -460,6 +577,8 @@ impl ChannelReport {
 struct Header {
     transmitter: Option<Address>,
     is_beacon: bool,
+    /// With content: no null frame.
+    is_data: bool,
     user_priority: Option<u8>,
 }
 
@@ -469,6 +588,7 @@ impl Header {
         const DATA: u8 = 2;
         const BEACON: u8 = 8;
         const QOS: u8 = 8;
+        const NULL: u8 = 4;
         /// Voice: what Linux sends management in.
         const VOICE: u8 = 7;
         let [control, flags] = [mpdu[0], mpdu[1]];
@@ -483,6 +603,7 @@ impl Header {
         Self {
             transmitter: mpdu.get(10..16).map(|bytes| Address(bytes.try_into().expect("six bytes"))),
             is_beacon: kind == MANAGEMENT && subtype == BEACON,
+            is_data: kind == DATA && subtype & NULL == 0,
             user_priority,
         }
     }
@@ -590,6 +711,8 @@ mod tests {
         };
         // Beacon, QoS data to DS, QoS data over four addresses, null data, PS-Poll (802.11-2020 table 9-1).
         assert!(header(0x80, 0, 24, 0).is_beacon);
+        assert!(header(0x88, 1, 24, 0).is_data && header(0x08, 1, 24, 0).is_data);
+        assert!(!header(0x80, 0, 24, 0).is_data && !header(0x48, 1, 24, 6).is_data);
         assert_eq!(header(0x80, 0, 24, 0).user_priority, Some(7));
         assert_eq!(header(0x88, 1, 24, 0x65).user_priority, Some(5));
         assert_eq!(header(0x88, 3, 30, 6).user_priority, Some(6));
@@ -598,6 +721,18 @@ mod tests {
         assert_eq!(header(0x88, 1, 24, 0).transmitter, Some(Address::of_radio(1).of_interface()));
         // A control frame with one address.
         assert_eq!(Header::of(&[0xd4; 10]).transmitter, None);
+    }
+
+    #[test]
+    fn the_rate_of_a_link_is_the_mean_over_its_tries() {
+        let mut link = LinkCount::default();
+        assert_eq!((link.retries(), link.phy_rate_mbps()), (0, None));
+        let tries = |rate, count| Some(Tries { rate: TryRate::Legacy(rate), count, rts: false });
+        let series = [tries(PhyRate::Mbps54, 2), tries(PhyRate::Mbps24, 4), None, None];
+        // Twice at 54 Mb/s and once at 24; then once at 54.
+        link.add(&series, &[2, 1, 0, 0]);
+        link.add(&series, &[1, 0, 0, 0]);
+        assert_eq!((link.retries(), link.phy_rate_mbps()), (2, Some((3.0 * 54.0 + 24.0) / 4.0)));
     }
 
     #[test]

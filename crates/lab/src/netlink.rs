@@ -5,8 +5,9 @@ use lasthop_units::{Bytes, Rate};
 use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
-    RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::tc::{
     TcAttribute, TcFilterU32Option, TcHandle, TcMessage, TcOption, TcU32Key, TcU32Selector, TcU32SelectorFlags,
@@ -87,6 +88,42 @@ impl Netlink {
         }
         self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
             .doing(format_args!("cannot give a TUN device the address {address}/{prefix_length}"))
+    }
+
+    /// Gives the link, which is down, another name.
+    pub(crate) fn rename(&mut self, interface_index: u32, name: &str) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface_index;
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot rename a radio's device")
+    }
+
+    /// Says for ever which station of the link has this address, so that nobody asks.
+    pub(crate) fn add_neighbour(&mut self, interface_index: u32, address: Ipv4Addr, station: [u8; 6]) -> Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.ifindex = interface_index;
+        message.header.state = NeighbourState::Permanent;
+        message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet(address)));
+        message.attributes.push(NeighbourAttribute::LinkLayerAddress(station.to_vec()));
+        self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
+            .doing(format_args!("cannot say which station has {address}"))
+    }
+
+    /// Adds a default route of IPv4 by way of a router on the link, with these `metrics` for its connections.
+    pub(crate) fn add_route_by(&mut self, router: Ipv4Addr, metrics: Vec<RouteMetric>) -> Result<()> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Universe;
+        message.header.kind = RouteType::Unicast;
+        message.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(router)));
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
+            .doing("cannot add a default route by way of an access point")
     }
 
     /// Adds a default route of this family through the link, with these `metrics` for its connections.

@@ -217,7 +217,9 @@ impl<'a> RealTime<'a> {
             network.report_departures(hosts.plan.node(end));
         }
         let places = if hosts.queues_in_devices == 0 {
-            network.queues()
+            let has_radios = hosts.access_point.is_some();
+            let of_path = |place: &QueueId| !has_radios || matches!(place, QueueId::PathUp | QueueId::PathDown);
+            network.queues().into_iter().filter(of_path).collect()
         } else {
             let of_hosts = in_model().map(|host| QueueId::Host(NodeId(host as u16)));
             let shared = network.queues().into_iter().filter(|place| !matches!(place, QueueId::Host(_)));
@@ -362,8 +364,7 @@ impl<'a> RealTime<'a> {
             let packet = &marked(&delivery.packet);
             self.show(Some((delivery.at, delivery.to, Side::In, packet)));
             let end = self.hosts.plan.end(delivery.to, packet);
-            let device = &self.hosts.devices[end];
-            let taken = device.write(packet).doing("cannot write to a TUN device")?;
+            let taken = self.hosts.device(end).write(packet).doing("cannot write to a TUN device")?;
             self.refused += u64::from(!taken);
             self.lateness.record(self.clock.now().saturating_since(delivery.at));
             if let Some(asked) = self.asked.get_mut(end).filter(|_| !self.readable[end]) {
@@ -390,9 +391,9 @@ impl<'a> RealTime<'a> {
     /// Reads from every device with a packet and room in the model. Returns whether one of them has more.
     fn collect(&mut self) -> Result<bool> {
         let mut more = false;
-        for end in 0..self.hosts.devices.len() {
+        for device in 0..self.hosts.devices.len() {
             let mut reads = 0;
-            while let Some(packet) = self.next_packet(end)? {
+            while let Some(packet) = self.next_packet(device)? {
                 let now = self.clock.now();
                 let (size, id) = (packet.size.get(), packet.id);
                 // A rejected packet is a drop at the tail of the node's queue, counted by the model.
@@ -402,7 +403,7 @@ impl<'a> RealTime<'a> {
                     self.show(taken.then_some((now, from, Side::Out, &ip[..])));
                 }
                 if taken && id != UNCOUNTED {
-                    self.queued[end][id as usize % 2] += size;
+                    self.queued[id as usize / 2][id as usize % 2] += size;
                 }
                 reads += 1;
                 if reads == READS_IN_A_ROW {
@@ -443,11 +444,12 @@ impl<'a> RealTime<'a> {
         Ok(None)
     }
 
-    fn read(&mut self, end: usize) -> Result<Option<Packet<Arc<[u8]>>>> {
+    fn read(&mut self, device: usize) -> Result<Option<Packet<Arc<[u8]>>>> {
         let mut buffer = [0; MTU];
-        while self.readable[end] {
-            let Some(length) = self.hosts.devices[end].read(&mut buffer).doing("cannot read from a TUN device")? else {
-                self.readable[end] = false;
+        while self.readable[device] {
+            let read = self.hosts.devices[device].read(&mut buffer);
+            let Some(length) = read.doing("cannot read from a TUN device")? else {
+                self.readable[device] = false;
                 break;
             };
             let packet = &buffer[..length];
@@ -455,10 +457,14 @@ impl<'a> RealTime<'a> {
                 continue;
             }
             // The kernel answers during the write of the packet, so the answer is ready at the next turn.
-            let asked = self.asked.get_mut(end).and_then(Option::take);
+            let asked = self.asked.get_mut(device).and_then(Option::take);
             if let Some(asked) = asked.filter(|asked| asked.turn + 1 >= self.turn) {
                 self.turnaround.record(self.clock.now().saturating_since(asked.at));
             }
+            let Some(end) = self.hosts.sender(device, packet) else {
+                self.unroutable += 1;
+                continue;
+            };
             let lane = self.stations[end].lane(packet);
             if let Some(lane) = lane {
                 self.passed[end][lane as usize] += length as u64;

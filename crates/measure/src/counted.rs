@@ -52,12 +52,12 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
         collisions: statistics.collisions,
         retries: statistics.retries,
         left_behind: dropped(&|drops| drops.cause == Cause::LeftBehind),
-        broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
+        broadcast_losses: Some(dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision))),
         air_shares: air_shares(&statistics.air),
-        to_all_share: match statistics.air.total() {
+        to_all_share: Some(match statistics.air.total() {
             Span::ZERO => 0.0,
             total => statistics.to_all.as_secs_f64() / total.as_secs_f64(),
-        },
+        }),
         stations: statistics.stations.iter().map(station).collect(),
     }
 }

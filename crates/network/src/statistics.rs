@@ -155,6 +155,18 @@ impl AirTime {
         self.idle + self.contention + self.busy()
     }
 
+    /// The parts since an earlier reading of the same channel.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            idle: self.idle - before.idle,
+            contention: self.contention - before.contention,
+            success: self.success - before.success,
+            broadcast: self.broadcast - before.broadcast,
+            collision: self.collision - before.collision,
+            error: self.error - before.error,
+        }
+    }
+
     /// The time with a transmission.
     pub fn busy(&self) -> Span {
         self.success + self.broadcast + self.collision + self.error

@@ -4,7 +4,7 @@ use crate::difference::Difference;
 use lasthop_measure::{Range, mean};
 use lasthop_scenario::{
     CaseResult, CaseSummary, Clock, Comparison, DatagramSummary, DeliverySummary, Distribution, Pieces, RunResult,
-    Spread, Transport, UsedKernel,
+    Spread, Transport, UsedKernel, Wifi,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -582,7 +582,8 @@ pub(crate) fn made_by(build: &lasthop_scenario::Build, used: &UsedKernel) -> Str
         Some(clock) => {
             let time = if clock == Clock::Virtual { "virtual" } else { "real" };
             let release = used.kernel_release.as_ref().map_or(String::new(), |release| format!(", Linux {release}"));
-            format!("kernel hosts, {time} time{release}")
+            let wifi = used.wifi.map_or("", |Wifi::Mac80211| ", its mac80211 over simulated radios");
+            format!("kernel hosts, {time} time{release}{wifi}")
         }
     };
     format!("lasthop {}{commit}; {habitat}", build.version)

@@ -49,7 +49,7 @@ pub use result::{
     AccessResult, Build, CellResult, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult,
     Distribution, FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult,
     NO_PEERS_OVER_LINKS, NodeResult, PoliciesResult, RoamResult, RunResult, SCHEMA_VERSION, SlowdownResult,
-    StateShares, StationResult, UsedKernel,
+    StateShares, StationResult, UsedKernel, Wifi,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOST_BLOCKS, MAX_HOSTS, Scenario, ineffective_keys};

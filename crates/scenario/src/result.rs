@@ -141,6 +141,17 @@ pub struct UsedKernel {
     /// What emulated that machine, and its version; clock `virtual` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<String>,
+    /// Whose Wi-Fi carried the last hop, if not the model's alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<Wifi>,
+}
+
+/// Whose Wi-Fi carried the last hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wifi {
+    /// Linux's own: its queues, its rate control, its driver of simulated radios. The medium between these is the model's.
+    Mac80211,
 }
 
 /// The two habitats.
@@ -284,8 +295,9 @@ pub struct AccessResult {
     pub collisions: u64,
     /// Transmissions beyond a frame's first.
     pub retries: u64,
-    /// Broadcast frames that a receiver missed, counted once per receiver.
-    pub broadcast_losses: u64,
+    /// Broadcast frames that a receiver missed, counted once per receiver; `None` where only the model would know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcast_losses: Option<u64>,
     /// Packets lost because their station had roamed; 0 if none does.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_behind: u64,
@@ -294,8 +306,9 @@ pub struct AccessResult {
     pub air_shares: BTreeMap<String, f64>,
     /// Share of the medium's time with broadcast packets on the air, such as the agents' beacons, 0..=1. It covers each
     /// transmission, to the access point and from there, with its acknowledgement.
-    #[serde(default)]
-    pub to_all_share: f64,
+    /// `None` where only the model would know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_all_share: Option<f64>,
     /// Each station of a Wi-Fi access; empty on a wired link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,

@@ -115,11 +115,11 @@ fn a_comparison_comes_back_with_the_spread_over_its_seeds() {
 fn drops_are_told_by_where_and_why() {
     let access = lasthop_measure::access(&statistics(), true);
     assert_eq!((access.uplink_drops, access.downlink_drops, access.retry_drops), (1, 4, 10));
-    assert_eq!((access.path_drops, access.broadcast_losses), (96, 16));
+    assert_eq!((access.path_drops, access.broadcast_losses), (96, Some(16)));
     assert_eq!(access.downlink_marks, 7);
     assert_eq!((access.downlink_queue_mean, access.downlink_queue_p95), (Some(40.5), Some(99.0)));
     assert_eq!((access.air_shares["idle"], access.air_shares["success"]), (0.2, 0.8));
-    assert_eq!(access.to_all_share, 0.025); // 250 ms of 10 s
+    assert_eq!(access.to_all_share, Some(0.025)); // 250 ms of 10 s
     assert_eq!((access.stations[0].up_phy_rate_mbps, access.stations[0].up_retries), (Some(48.0), 5));
 }
 

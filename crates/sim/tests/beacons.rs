@@ -40,16 +40,17 @@ fn share_of_the_air(hosts: u32, busy: bool, access: [&str; 2]) -> f64 {
         overrides.push("hosts.0.flows.0.start_s=79.9".to_owned());
     }
     let result = run(&overrides);
+    let to_all_share = result.access.to_all_share.expect("the model's");
     let policies = &result.policies;
     let heard = policies.beacons_heard as f64 / (f64::from(hosts - 1) * policies.beacons_sent as f64);
     println!(
         "{hosts} hosts, {}, {access:?}: {:.2} % of the air; sent {:.1} in a second, {:.0} % heard",
         if busy { "busy" } else { "idle" },
-        100.0 * result.access.to_all_share,
+        100.0 * to_all_share,
         policies.beacons_sent as f64 / 80.0,
         100.0 * heard
     );
-    result.access.to_all_share
+    to_all_share
 }
 
 #[test]

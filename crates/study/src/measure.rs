@@ -307,6 +307,8 @@ pub fn whole_result() -> RunResult {
             downlink_queue_max: Some(1),
             air_shares,
             stations: vec![station],
+            broadcast_losses: Some(0),
+            to_all_share: Some(0.0),
             ..AccessResult::default()
         },
         cells: vec![cell],

@@ -134,7 +134,7 @@ fn a_flow_that_cannot_keep_up_leaves_the_others_their_turn() {
     let scenario = scenario.expect("a scenario");
     let specs = scenario.expanded_hosts();
     let servers = crate::hosts::Servers::of(&scenario, &specs).expect("servers");
-    let hosts = Hosts::new(&scenario, &specs, &servers, None).expect("namespaces");
+    let hosts = Hosts::new(&scenario, &specs, &servers, None, false).expect("namespaces");
     let laws = crate::laws::Laws::load(&specs).expect("none");
     let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
     let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
@@ -149,7 +149,8 @@ fn until_all_have(enough: Bytes, scenario: &lasthop_scenario::Scenario) -> (Traf
     let specs = scenario.expanded_hosts();
     let servers = crate::hosts::Servers::of(scenario, &specs).expect("servers");
     // For as long as this process lives.
-    let hosts: &'static Hosts = Box::leak(Box::new(Hosts::new(scenario, &specs, &servers, None).expect("namespaces")));
+    let hosts: &'static Hosts =
+        Box::leak(Box::new(Hosts::new(scenario, &specs, &servers, None, false).expect("namespaces")));
     let laws = crate::laws::Laws::load(&specs).expect("none");
     let plans = crate::flow_plans(scenario.seed, &specs, &servers, &laws, false);
     let mut traffic = Traffic::prepare(plans, hosts).expect("sockets");

@@ -156,6 +156,23 @@ pub struct Counts {
     pub dropped: u64,
 }
 
+impl Counts {
+    /// What was counted since an earlier reading of the same air.
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            frames: self.frames - before.frames,
+            tries: self.tries - before.tries,
+            collided: self.collided - before.collided,
+            errors: self.errors - before.errors,
+            acknowledged: self.acknowledged - before.acknowledged,
+            given_up: self.given_up - before.given_up,
+            collisions: self.collisions - before.collisions,
+            foreign_rates: self.foreign_rates - before.foreign_rates,
+            dropped: self.dropped - before.dropped,
+        }
+    }
+}
+
 /// One channel with its radios.
 #[derive(Clone, Debug)]
 pub struct Air<T> {

@@ -266,6 +266,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
             clock: Some(Clock::Virtual),
             kernel: Some("debian-6.12".into()),
             emulator: Some("QEMU emulator version 7.2.22".into()),
+            wifi: None,
         },
         wall_s: 40.3,
         events: 412_345,

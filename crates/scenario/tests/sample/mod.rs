@@ -82,6 +82,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
             clock: Some(Clock::Virtual),
             kernel: Some("debian-6.12".into()),
             emulator: Some("QEMU emulator version 7.2.22".into()),
+            wifi: None,
         },
         wall_s: 20.5,
         events: 1_000_000,

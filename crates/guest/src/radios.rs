@@ -1,0 +1,104 @@
+//! Linux's own Wi-Fi in a guest: simulated radios (mac80211_hwsim), and the programs that use them.
+//!
+//! *The module is changed by one bit.* Without AQL, the airtime queue limit, hwsim takes every frame at once, and the queues of mac80211
+//! stay empty. Beside a bit that hwsim sets of the features of its radios (`NL80211_EXT_FEATURE_BEACON_PROTECTION`, 41) is that of AQL (40):
+//! with it, stations and access point queue as those with ath10k and mt76 do.
+
+use crate::error::{At as _, Error, Result};
+use crate::kernels::{Kernel, RADIOS};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where the programs are in the guest, for a job with radios: its PATH.
+pub(crate) const PROGRAMS: &str = "/programs";
+/// Programs that a user has, though they may not be in the PATH.
+const OF_ROOT: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+/// `orb $0x2, 0x65(%rax)` becomes `orb $0x3`.
+const BEFORE: [u8; 4] = [0x80, 0x48, 0x65, 0x02];
+const AFTER: [u8; 4] = [0x80, 0x48, 0x65, 0x03];
+/// What is behind a module's signature (kernel/module_signature.h: 12 bytes, the last four the signature's size).
+const SIGNED: &[u8] = b"~Module signature appended~\n";
+const SIGNATURE_HEADER: usize = 12;
+
+/// Finds programs of this machine: in the PATH, or where root has them.
+///
+/// # Errors
+/// The first one that is not here. Each has the Debian package that brings it.
+pub fn programs(wanted: &[(&'static str, &'static str)]) -> Result<Vec<PathBuf>> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(OF_ROOT.map(PathBuf::from)).collect();
+    let find = |&(program, package): &(&'static str, &'static str)| {
+        let found = folders.iter().map(|folder| folder.join(program)).find(|path| path.is_file());
+        found.ok_or(Error::OfRadios { program, package })
+    };
+    wanted.iter().map(find).collect()
+}
+
+/// The kernel's module of simulated radios, with AQL.
+///
+/// # Errors
+/// The kernel has none, or it is not one whose bit is known.
+pub(crate) fn module(kernel: &Kernel) -> Result<Vec<u8>> {
+    if kernel.modules.of_radios.last().is_none_or(|last| last != RADIOS) {
+        let problem = format!(
+            "it has no module {RADIOS} (CONFIG_MAC80211_HWSIM=m), or another version of lasthop has kept it: fetch or build it again"
+        );
+        return Err(Error::Kept { path: kernel.folder.clone(), problem });
+    }
+    let path = kernel.module(RADIOS);
+    let bytes = fs::read(&path).at("cannot read", &path)?;
+    with_aql(&bytes).ok_or_else(|| unknown(&path))
+}
+
+fn unknown(path: &Path) -> Error {
+    let problem = "where it sets the features of its radios is not known (accepted: the kernel debian-6.12)";
+    Error::Kept { path: path.to_owned(), problem: problem.to_owned() }
+}
+
+/// The module with the bit, and without its signature, which would not fit any more. `None`: there is not just one such place.
+fn with_aql(module: &[u8]) -> Option<Vec<u8>> {
+    let mut module = module.to_vec();
+    if let Some(signed) = module.strip_suffix(SIGNED) {
+        let size = u32::from_be_bytes(signed.last_chunk().copied()?);
+        let length = signed.len().checked_sub(SIGNATURE_HEADER + size as usize)?;
+        module.truncate(length);
+    }
+    let mut places = module.windows(BEFORE.len()).enumerate().filter(|(_, bytes)| *bytes == BEFORE);
+    let (place, _) = places.next()?;
+    if places.next().is_some() {
+        return None;
+    }
+    module[place..place + AFTER.len()].copy_from_slice(&AFTER);
+    Some(module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_bit_is_set_and_the_signature_goes() {
+        let code = [b"code ", &BEFORE[..], b" code"].concat();
+        let changed = [b"code ", &AFTER[..], b" code"].concat();
+        assert_eq!(with_aql(&code), Some(changed.clone()));
+        let signed = [&code[..], b"12345", &[0; 8], &5_u32.to_be_bytes(), SIGNED].concat();
+        assert_eq!(with_aql(&signed), Some(changed));
+        assert_eq!(with_aql(b"no such place"), None);
+        assert_eq!(with_aql(&code.repeat(2)), None);
+        // A signature that is longer than the module.
+        let signed = [&code[..], &[0; 8], &500_u32.to_be_bytes(), SIGNED].concat();
+        assert_eq!(with_aql(&signed), None);
+    }
+
+    #[test]
+    fn a_program_that_is_not_here_is_named_with_its_package() {
+        let found = programs(&[("sh", "dash")]).expect("every machine has one");
+        assert!(found[0].ends_with("sh"), "{found:?}");
+        let missing = programs(&[("sh", "dash"), ("no-such-program", "hostapd")]).expect_err("not here").to_string();
+        assert!(
+            missing
+                .starts_with("no-such-program is not here, which simulated radios need (Debian: apt install hostapd)"),
+            "{missing}"
+        );
+    }
+}
