@@ -422,6 +422,7 @@ const OTHER_WRITERS: &[(&str, &str)] = &[
     ("lab/src/internet.rs", "/proc"),
     ("lab/src/leftovers.rs", "/proc, and a folder of root"),
     ("lab/src/namespace.rs", "/proc"),
+    ("lab/src/radios.rs", "the files of a guest"),
     ("lab/src/tcp_switches.rs", "/proc"),
     ("lab/src/tun.rs", "/dev/net/tun"),
     ("own/src/lib.rs", "the cache of compiled laws"),

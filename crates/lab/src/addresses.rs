@@ -190,6 +190,19 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_is_from_the_host_that_has_its_source() {
+        let plan = AddressPlan::new(3, vec![NodeId(3)]);
+        let from = |address: [u8; 4]| {
+            let mut packet = header([10, 78, 0, 1]);
+            packet[12..16].copy_from_slice(&address);
+            plan.host_from(&packet)
+        };
+        assert_eq!((from([10, 77, 0, 1]), from([10, 77, 0, 3])), (Some(0), Some(2)));
+        assert_eq!((from([10, 77, 0, 4]), from([10, 78, 0, 1]), from([10, 77, 255, 254])), (None, None, None));
+        assert_eq!(plan.host_from(&[0x60; 40]), None);
+    }
+
+    #[test]
     fn packets_for_nobody_are_not_carried() {
         let plan = AddressPlan::new(3, vec![NodeId(3)]);
         for address in [[10, 77, 0, 0], [10, 77, 0, 4], [8, 8, 8, 8], [10, 78, 0, 0], [10, 78, 0, 2]] {

@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -214,26 +214,27 @@ impl Cell {
         let is_n = check_medium(scenario)?.standard == Standard::N;
         let log = cell.start("hostapd", &[], &access_point_conf(is_n), "ap", access_point)?;
         let is_up = || Ok(fs::read_to_string(&log).unwrap_or_default().contains("AP-ENABLED"));
-        if !wait_until("hostapd", ended, is_up)? {
+        if !wait_until("an access point", &log, ended, is_up)? {
             return Ok(None);
         }
+        let mut logs = Vec::with_capacity(specs.len());
         for (number, host) in hosts.hosts().iter().enumerate() {
             let arguments = ["-i", INTERFACE, "-c"];
-            cell.start("wpa_supplicant", &arguments, &station_conf(), &format!("host-{number}"), host)?;
+            logs.push(cell.start("wpa_supplicant", &arguments, &station_conf(), &format!("host-{number}"), host)?);
         }
         let authorized = || {
             let known = said(Some(access_point), "iw", &["dev", OF_ACCESS_POINT, "station", "dump"])?;
             let is_one = |line: &str| line.split_once("authorized:").is_some_and(|(_, is)| is.trim() == "yes");
             Ok(known.lines().filter(|line| is_one(line)).count() == specs.len())
         };
-        if !wait_until("the association of the stations", ended, authorized)? {
+        if !wait_until("the association of all stations", &log, ended, authorized)? {
             return Ok(None);
         }
         let router = access_point.run(|| hardware_address(OF_ACCESS_POINT))?;
         let mut stations = Vec::with_capacity(specs.len());
-        for (spec, host) in specs.iter().zip(hosts.hosts()) {
+        for ((spec, host), log) in specs.iter().zip(hosts.hosts()).zip(&logs) {
             let connected = || Ok(said(Some(host), "iw", &["dev", INTERFACE, "link"])?.starts_with("Connected"));
-            if !wait_until("the association of a station", ended, connected)? {
+            if !wait_until("the association of a station", log, ended, connected)? {
                 return Ok(None);
             }
             said(Some(host), "iw", &["dev", INTERFACE, "set", "power_save", "off"])?;
@@ -308,15 +309,17 @@ fn station_conf() -> String {
     )
 }
 
-/// Whether it has become so, or `ended` was set before.
-fn wait_until(what: &str, ended: &AtomicBool, is_so: impl Fn() -> Result<bool>) -> Result<bool> {
+/// Whether it has become so, or `ended` was set before. `log`: what the program says that is to do it.
+fn wait_until(what: &str, log: &Path, ended: &AtomicBool, is_so: impl Fn() -> Result<bool>) -> Result<bool> {
     let since = Instant::now();
     while !ended.load(Ordering::Relaxed) {
         if is_so()? {
             return Ok(true);
         }
         if since.elapsed() > READY_WITHIN {
-            return Err(Error::Child(format!("{what} did not come about in {} s", READY_WITHIN.as_secs())));
+            let said = fs::read_to_string(log).unwrap_or_default();
+            let last = said.lines().next_back().unwrap_or("nothing");
+            return Err(Error::Child(format!("{what} did not come about in {} s: {last}", READY_WITHIN.as_secs())));
         }
         thread::sleep(LOOK_EVERY);
     }
@@ -361,7 +364,8 @@ pub(crate) struct Queued {
 /// That of the access point, and that of the hosts together, since the association.
 pub(crate) fn queued(access_point: &Namespace, hosts: &[Namespace]) -> Result<[Queued; 2]> {
     let of = |namespace, device| {
-        said(Some(namespace), "iw", &["dev", device, "station", "dump", "-v"]).map(|text| read(&text))
+        let text = said(Some(namespace), "iw", &["dev", device, "station", "dump", "-v"])?;
+        read(&text).ok_or_else(|| Error::Child("iw says nothing of mac80211's queues: a newer one does".to_owned()))
     };
     let mut of_hosts = Queued::default();
     for host in hosts {
@@ -371,21 +375,23 @@ pub(crate) fn queued(access_point: &Namespace, hosts: &[Namespace]) -> Result<[Q
     Ok([of(access_point, OF_ACCESS_POINT)?, of_hosts])
 }
 
-/// Reads the tables of TXQs of `iw station dump -v`: a line of heads, and one for each TID.
-fn read(text: &str) -> Queued {
+/// Reads the tables of TXQs of `iw station dump -v`: a line of heads, and one for each TID. `None`: there is none.
+fn read(text: &str) -> Option<Queued> {
     let mut columns = None;
-    let mut queued = Queued::default();
+    let mut queued = None;
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words.contains(&"overlmt") {
             columns = Some(["drops", "overlmt", "marks"].map(|head| words.iter().position(|word| *word == head)));
+            queued = queued.or(Some(Queued::default()));
             continue;
         }
         let Some([drops, over, marks]) = columns else { continue };
         let number = |at: Option<usize>| at.and_then(|at| words.get(at)?.parse::<u64>().ok());
         match (number(drops), number(over), number(marks)) {
             (Some(drops), Some(over), Some(marks)) => {
-                queued = Queued { drops: queued.drops + drops + over, marks: queued.marks + marks };
+                queued = queued
+                    .map(|so_far: Queued| Queued { drops: so_far.drops + drops + over, marks: so_far.marks + marks });
             }
             _ => columns = None,
         }
@@ -495,8 +501,8 @@ mod tests {
         let text = "Station 02:00:00:00:01:00 (on wlan0)\n\ttx retries:\t12\n\tMSDU:\n\t\tTID\trx\ttx\ttx retries\ttx failed\n\
                     \t\t0\t1\t2\t3\t4\n\tTXQs:\n\t\tTID\tqsz-byt\tqsz-pkt\tflows\tdrops\tmarks\toverlmt\thashcol\ttx-bytes\ttx-packets\n\
                     \t\t0\t0\t0\t9\t5\t2\t1\t0\t100\t10\n\t\t6\t0\t0\t9\t7\t3\t0\t0\t100\t10\nStation 02:00:00:00:02:00\n\t6\t6\n";
-        assert_eq!(read(text), Queued { drops: 13, marks: 5 });
-        assert_eq!(read(""), Queued::default());
+        assert_eq!(read(text), Some(Queued { drops: 13, marks: 5 }));
+        assert_eq!(read("Station 02:00:00:00:01:00 (on wlan0)\n\ttx retries:\t12\n"), None);
     }
 
     #[test]
