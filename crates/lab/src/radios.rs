@@ -431,7 +431,8 @@ pub(crate) fn access(medium: &MediumReport, drops: DeviceDrops, path_drops: u64)
         retry_drops: sum(|channel| channel.lost),
         path_drops,
         collisions: sum(|channel| channel.collisions),
-        retries: sum(|channel| channel.tries.saturating_sub(channel.frames)),
+        // Those that were forgotten were never tried.
+        retries: sum(|channel| (channel.tries + channel.dropped).saturating_sub(channel.frames)),
         air_shares: shares.into_iter().flatten().map(|(name, share)| (name.to_owned(), share)).collect(),
         stations: (0..).zip(&medium.links).map(station).collect(),
         ..AccessResult::default()
@@ -503,6 +504,42 @@ mod tests {
                     \t\t0\t0\t0\t9\t5\t2\t1\t0\t100\t10\n\t\t6\t0\t0\t9\t7\t3\t0\t0\t100\t10\nStation 02:00:00:00:02:00\n\t6\t6\n";
         assert_eq!(read(text), Some(Queued { drops: 13, marks: 5 }));
         assert_eq!(read("Station 02:00:00:00:01:00 (on wlan0)\n\ttx retries:\t12\n"), None);
+    }
+
+    #[test]
+    fn a_frame_that_the_driver_has_forgotten_is_no_retry_less() {
+        let air =
+            crate::AirShares { idle: 0.25, contention: 0.25, success: 0.5, broadcast: 0.0, collision: 0.0, error: 0.0 };
+        let channel = crate::ChannelReport {
+            frequency_mhz: FREQUENCY_MHZ,
+            frames: 10,
+            tries: 12,
+            collisions: 2,
+            collided: 4,
+            errors: 1,
+            acknowledged: 6,
+            lost: 1,
+            dropped: 3,
+            air,
+        };
+        let medium = MediumReport {
+            duration_s: 1.0,
+            radios: 2,
+            channels: vec![channel],
+            refused: 0,
+            unread: 0,
+            foreign_rates: 0,
+            lateness_us: lasthop_scenario::Lateness { p50: 0.0, p99: 0.0, max: 0.0 },
+            late: false,
+            links: Vec::new(),
+        };
+        let drops = DeviceDrops { queued: 7, unread: 0, down: Queued { drops: 8, marks: 9 } };
+        let access = access(&medium, drops, 4);
+        // Seven frames were tried, twelve times.
+        assert_eq!((access.retries, access.collisions, access.retry_drops, access.path_drops), (5, 2, 1, 4));
+        assert_eq!((access.uplink_drops, access.downlink_drops, access.downlink_marks), (7, 8, 9));
+        assert_eq!((access.to_all_share, access.broadcast_losses, access.downlink_queue_mean), (None, None, None));
+        assert_eq!((busy(&medium), access.air_shares["success"]), (0.5, 0.5));
     }
 
     #[test]
