@@ -62,11 +62,13 @@ fn reply(question: &Question) -> io::Result<(Answer, Vec<u8>)> {
     let answer = match question {
         Question::Look(path) => {
             let found = fs::symlink_metadata(path)?;
+            // A folder's change with what others do: /proc has a link for each process.
+            let (size, links) = if found.is_dir() { (4096, 1) } else { (found.size(), found.nlink()) };
             Answer::Entry(Entry {
                 mode: found.mode(),
-                size: found.size(),
+                size,
                 modified_s: found.mtime().try_into().unwrap_or(0),
-                links: u32::try_from(found.nlink()).unwrap_or(u32::MAX),
+                links: u32::try_from(links).unwrap_or(u32::MAX),
                 user: found.uid(),
                 group: found.gid(),
             })
@@ -132,6 +134,8 @@ mod tests {
             window.get::<Answer>(false).expect("read").expect("an answer")
         };
         assert!(matches!(ask(Question::Look(path("text"))), Answer::Entry(Entry { size: 10, .. })));
+        let folder_itself = ask(Question::Look(folder.path().display().to_string()));
+        assert!(matches!(folder_itself, Answer::Entry(Entry { size: 4096, links: 1, .. })));
         assert!(matches!(ask(Question::Look(path("none"))), Answer::Refused(nix::libc::ENOENT)));
         assert!(matches!(ask(Question::Target(path("link"))), Answer::Target(to) if to == "text"));
         let read = Question::Read { path: path("link"), at: 3, bytes: 100 };
