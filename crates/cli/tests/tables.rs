@@ -112,8 +112,9 @@ fn a_number_of_prose_that_its_data_does_not_have_is_refused() {
 fn a_claim_that_quotes_what_its_page_does_not_say_is_refused() {
     let folder = small_house();
     let root = folder.path();
-    let study =
-        |text: &str| format!("[[claims]]\nid = \"one\"\ntext = \"{text}\"\nsource = \"docs/README.md, at its end\"\n");
+    let study = |text: &str| {
+        format!("[[claims]]\nid = \"one\"\ntext = \"{text}\"\nsource = \"ours (docs/README.md, at its end)\"\n")
+    };
     fs::create_dir(root.join("studies")).expect("a folder");
     fs::write(root.join("docs/README.md"), "# One\n\nHere [the *window*](x.md)\nhalves.\n").expect("a file");
     fs::write(root.join("studies/one.toml"), study("The window halves.")).expect("a file");
@@ -126,6 +127,25 @@ fn a_claim_that_quotes_what_its_page_does_not_say_is_refused() {
         "{}",
         said(&output)
     );
+}
+
+#[test]
+fn a_paper_s_number_that_the_study_does_not_have_is_refused() {
+    let folder = small_house();
+    let root = folder.path();
+    let study = "[[claims]]\nid = \"fair\"\ntext = \"Shares are equal.\"\nsource = \"ours\"\n";
+    fs::create_dir(root.join("studies")).expect("a folder");
+    fs::write(root.join("studies/one.toml"), study).expect("a file");
+    let data = root.join("docs/results/data/one.json");
+    let claims = |paper: &str| {
+        format!("\"claims\": {{\"fair\": {{\"says\": \"\", \"paper\": {paper}, \"places\": []}}}}, \"points\"")
+    };
+    fs::write(&data, DATA.replace("\"points\"", &claims("null"))).expect("a file");
+    let output = results(Some(root), &["--check"]);
+    assert!(output.status.success(), "{}", said(&output));
+    fs::write(&data, DATA.replace("\"points\"", &claims("2.4"))).expect("a file");
+    let output = results(Some(root), &["--check"]);
+    assert!(said(&output).contains("claim fair: its data have 2.4 as the paper's number"), "{}", said(&output));
 }
 
 #[test]
