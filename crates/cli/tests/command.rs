@@ -1,4 +1,4 @@
-//! The command from outside, in one binary.
+//! The command from outside. Its kernel hosts are this machine's, in real time: those in virtual time have a binary of their own.
 
 mod agent_command;
 mod agent_output;
@@ -6,18 +6,16 @@ mod built_in;
 mod command_line;
 mod common;
 mod demo;
-mod differential;
 mod exec;
 mod export;
 mod external;
 mod house;
 mod kernel_hosts;
-mod kernel_hosts_last_link;
 mod kernel_hosts_laws;
-mod kernel_hosts_traffic;
 mod laws_command;
 mod out_folder;
 mod own_laws;
+mod pace;
 mod studies;
 mod tables;
 mod top;

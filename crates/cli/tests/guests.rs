@@ -1,26 +1,15 @@
-//! `--clock virtual` of run, study and exec, as their users call it. The kernel and the states are kept in target/virtual-time.
+//! `--clock virtual` of run, study and exec, as their users call it.
 
+use crate::common::{can_emulate as can_run, lasthop};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The command, which every build of all tests makes.
-fn lasthop() -> PathBuf {
-    let this = std::env::current_exe().expect("known");
-    let command = this.ancestors().nth(2).expect("target/PROFILE").join("lasthop");
-    assert!(command.exists(), "there is no {}: cargo build --package lasthop-cli", command.display());
-    command
-}
-
-fn cache() -> PathBuf {
-    lasthop().ancestors().nth(2).expect("target").join("virtual-time")
-}
-
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(lasthop());
-    command.args(arguments).env("XDG_CACHE_HOME", cache()).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let mut command = lasthop(arguments);
+    command.current_dir(env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
@@ -32,33 +21,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether there is an emulator and a kernel for it: fetched once. Where all tests must run, there is.
-fn can_run() -> bool {
-    static CAN: OnceLock<bool> = OnceLock::new();
-    *CAN.get_or_init(|| {
-        let listed = String::from_utf8_lossy(&run(&["kernels", "list"]).stdout).into_owned();
-        let is_here = listed.lines().any(|line| {
-            line.starts_with("debian-6.12 ") && !line.contains("not here") && !line.contains("another version")
-        });
-        let why = match Command::new(lasthop_guest::EMULATOR).arg("--version").output() {
-            Err(error) => format!("{}: {error}", lasthop_guest::EMULATOR),
-            Ok(_) if is_here => return true,
-            Ok(_) => {
-                let fetched = run(&["kernels", "fetch", "debian-6.12"]);
-                if fetched.status.success() {
-                    return true;
-                }
-                said(&fetched)
-            }
-        };
-        assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "no virtual time here: {why}");
-        eprintln!("skipped: no virtual time here: {why}");
-        false
-    })
-}
-
 const SHORT: [&str; 9] =
-    ["one-station", "--hosts", "kernel", "--clock", "virtual", "--set", "duration_s=4", "--set", "warmup_s=1"];
+    ["one-station", "--hosts", "kernel", "--clock", "virtual", "--set", "duration_s=3", "--set", "warmup_s=1"];
 
 /// The result of a run, without what the wall clock says.
 fn result(more: &[&str]) -> (Value, String) {
@@ -109,7 +73,7 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
     assert!(quiet["kernel_release"].as_str().expect("text").starts_with("6.12."), "{quiet}");
     assert!(quiet["emulator"].as_str().expect("text").starts_with("QEMU"), "{quiet}");
     // Simulated hosts over the same medium.
-    let simulated = run(&["run", "one-station", "--json", "--set", "duration_s=4", "--set", "warmup_s=1"]);
+    let simulated = run(&["run", "one-station", "--json", "--set", "duration_s=3", "--set", "warmup_s=1"]);
     let simulated: Value = serde_json::from_slice(&simulated.stdout).expect("one JSON document");
     let goodput = |result: &Value| result["aggregate_goodput_mbps"].as_f64().expect("a number");
     let ratio = goodput(quiet) / goodput(&simulated);
@@ -117,12 +81,13 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
 }
 
 #[test]
+#[ignore = "long: make test-virtual-time"]
 fn a_kernel_of_ones_own_runs_and_the_same_kernel_by_another_name_gives_the_same_bytes() {
     if !can_run() {
         return;
     }
     // A folder with a kernel and its modules, as `make bzImage modules` leaves one.
-    let tree = cache().join("lasthop/kernels/debian-6.12").display().to_string();
+    let tree = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lasthop/kernels/debian-6.12").display().to_string();
     let built = run(&["kernels", "build", &tree, "--name", "mine"]);
     assert!(built.status.success(), "{}", said(&built));
     assert!(String::from_utf8_lossy(&built.stdout).starts_with("mine: 6.12."), "{built:?}");
@@ -139,7 +104,7 @@ fn a_study_sets_guests_beside_simulated_hosts_and_its_plan_counts_their_memory()
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("beside");
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("study.toml").display().to_string();
-    let text = "title = \"Beside\"\nsource = \"a test\"\nhosts = \"kernel\"\nseeds = 1\n[scenario]\nduration_s = 4\nwarmup_s = 1\n\
+    let text = "title = \"Beside\"\nsource = \"a test\"\nhosts = \"kernel\"\nseeds = 1\n[scenario]\nduration_s = 3\nwarmup_s = 1\n\
                 [[scenario.hosts]]\n[[cases]]\nlabel = \"simulated\"\nhosts = \"simulated\"\n[[cases]]\nlabel = \"kernel\"\n\
                 [[figures]]\ntitle = \"Goodput\"\nx = \"case\"\ny = \"aggregate_goodput_mbps\"\n";
     std::fs::write(&file, text).expect("written");

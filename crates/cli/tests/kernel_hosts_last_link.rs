@@ -1,7 +1,7 @@
 //! The last link on kernel hosts, with everything that a user has: the client's agent reports it in a TCP option, the server's law in the
-//! kernel uses it. Needs root; in real time.
+//! kernel uses it. In virtual time.
 
-use crate::common::{can_run, say, valid_run};
+use crate::common::{can_emulate, in_virtual_time, say};
 use std::fs;
 use std::path::Path;
 
@@ -31,15 +31,16 @@ fn three_clients() -> String {
 }
 
 #[test]
+#[ignore = "long: make test-virtual-time"]
 fn a_server_that_is_told_of_a_lossy_link_begins_with_its_window_and_carries_twice_what_newreno_does() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("wu.toml");
     fs::write(&file, three_clients()).expect("a file");
     let out = folder.path().join("out").display().to_string();
-    let result = valid_run(&["run", &file.display().to_string(), "--json", "--out", &out]);
+    let result = in_virtual_time(&["run", &file.display().to_string(), "--json", "--out", &out]);
     let series = lasthop_report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
     let [newreno, guarded, trusting] = &result.flows[..] else { panic!("three flows") };
     let mbps = [newreno, guarded, trusting].map(|flow| flow.goodput_mbps);

@@ -1,79 +1,15 @@
-//! Our laws on kernel hosts: what they are for, seen on the kernel's own TCP. Needs root; in real time.
+//! Laws in this machine's kernel while a run has them, and those of a user's own. Needs root; in real time.
 
-use crate::common::{can_run, lasthop, on_kernel_hosts, result, valid_run};
+use crate::common::{can_run, in_real_time, lasthop, on_kernel_hosts, result};
 use lasthop_scenario::RunResult;
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Utsumi's dumbbell, 10 Mb/s, 40 ms and a queue of 50 packets, with these two congestion controls.
-fn dumbbell(controls: [&str; 2], loss: &str, duration_s: u32) -> RunResult {
-    let controls = [0, 1].map(|host| format!("hosts.{host}.congestion_control={}", controls[host]));
-    let (loss, duration) = (format!("links.2.loss={loss}"), format!("duration_s={duration_s}"));
-    let mut arguments = vec!["run", "scenarios/utsumi-dumbbell-kernel.toml", "--json", "--set", "warmup_s=3"];
-    for set in [&controls[0], &controls[1], &loss, &duration] {
-        arguments.extend(["--set", set]);
-    }
-    valid_run(&arguments)
-}
-
 /// Private names of laws in the kernel.
 fn loaded() -> Vec<String> {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("/proc");
     names.split_whitespace().filter(|name| name.starts_with("lh_")).map(str::to_owned).collect()
-}
-
-#[test]
-fn every_law_carries_20_s_over_1_percent_of_random_loss() {
-    if !can_run() {
-        return;
-    }
-    let laws = ["newreno", "hd", "chd", "cdg", "cdg-linux", "ucc", "copa", "ledbat++"];
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("laws.toml");
-    let mut text = "duration_s = 20\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[path]\nrtt_ms = 40\n\
-                    rate_mbps = 60\nqueue_packets = 300\nloss = 0.01\n"
-        .to_owned();
-    for law in laws {
-        text += &format!("[[hosts]]\ncongestion_control = \"{law}\"\n[[hosts.flows]]\n");
-    }
-    fs::write(&file, text).expect("a file");
-    let result = valid_run(&["run", &file.display().to_string(), "--json"]);
-    for (flow, law) in result.flows.iter().zip(laws) {
-        assert_eq!(flow.congestion_control.as_deref(), Some(law), "results tell no private name");
-        assert!(flow.goodput_mbps > 1.0 && flow.retransmits > 20, "{flow:?}");
-    }
-    let of = |law: &str| {
-        result.flows.iter().find(|flow| flow.congestion_control.as_deref() == Some(law)).expect(law).goodput_mbps
-    };
-    // these tolerate losses without a queue
-    for law in ["chd", "cdg", "ucc", "copa"] {
-        assert!(of(law) > 1.5 * of("newreno"), "{law}: {} Mb/s, newreno: {}", of(law), of("newreno"));
-    }
-}
-
-#[test]
-fn ucc_gets_half_as_much_again_as_reno_at_1_and_2_percent_of_loss() {
-    if !can_run() {
-        return;
-    }
-    for loss in ["0.01", "0.02"] {
-        let goodput = |law| dumbbell([law, law], loss, 15).aggregate_goodput_mbps;
-        let (ucc, reno) = (goodput("ucc"), goodput("newreno"));
-        println!("loss {loss}: ucc {ucc} Mb/s, reno {reno} Mb/s, {:.2}", ucc / reno);
-        assert!(ucc >= 1.5 * reno, "loss {loss}: ucc {ucc} Mb/s, reno {reno} Mb/s");
-    }
-}
-
-#[test]
-fn ucc_shares_fairly_with_reno_where_nothing_is_lost_at_random() {
-    if !can_run() {
-        return;
-    }
-    let result = dumbbell(["ucc", "newreno"], "0", 40);
-    println!("{:?}", result.flows.iter().map(|flow| flow.goodput_mbps).collect::<Vec<_>>());
-    assert!(result.jain_index.is_some_and(|jain| jain >= 0.9), "{:?}", result.jain_index);
-    assert!(result.aggregate_goodput_mbps > 8.0, "{}", result.aggregate_goodput_mbps);
 }
 
 #[test]
@@ -83,7 +19,7 @@ fn a_law_of_ones_own_runs_on_the_kernel_and_keeps_its_window_where_cubic_halves(
     }
     let times = ["--set", "duration_s=12", "--set", "warmup_s=3"];
     let run = ["run", "scenarios/own-law/lossy.toml", "--json", "--set", "path.loss=0.01"];
-    let result = valid_run(&[&run[..], &times].concat());
+    let result = in_real_time(&[&run[..], &times].concat());
     let [westwood, cubic] = &result.flows[..] else { panic!("{:?}", result.flows) };
     assert_eq!(westwood.congestion_control.as_deref(), Some("./westwood.h"), "results tell no private name");
     println!("{} and {} Mb/s", westwood.goodput_mbps, cubic.goodput_mbps);
@@ -99,7 +35,7 @@ fn a_law_that_sets_its_pace_does_on_the_kernel_what_it_does_simulated() {
     }
     let run = ["run", "scenarios/own-law/paced.toml", "--json", "--set", "duration_s=12", "--set", "warmup_s=4"];
     let simulated = result(&lasthop(&run).output().expect("the command starts"));
-    let kernel = valid_run(&run);
+    let kernel = in_real_time(&run);
     let figures = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").mean);
     let (ours, theirs) = (figures(&simulated), figures(&kernel));
     println!("simulated {ours:?}, kernel {theirs:?} Mb/s and ms");

@@ -1,6 +1,6 @@
-//! Every kind of traffic on kernel hosts: real sockets, this machine's own TCP and UDP. Needs root; in real time.
+//! Every kind of traffic on kernel hosts: real sockets, this machine's own TCP and UDP. In virtual time.
 
-use crate::common::{can_run, lasthop, result, valid_run};
+use crate::common::{can_emulate, in_virtual_time, lasthop, result};
 use lasthop_scenario::RunResult;
 use std::fs;
 
@@ -9,7 +9,7 @@ fn run(text: &str) -> RunResult {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("traffic.toml");
     fs::write(&file, text).expect("a file");
-    valid_run(&["run", &file.display().to_string(), "--json"])
+    in_virtual_time(&["run", &file.display().to_string(), "--json"])
 }
 
 /// Two hosts over a wire of 10 Mb/s and a path of 10 ms each way, with these flows; the second is modern.
@@ -24,7 +24,7 @@ fn over_a_wire(flows: &str) -> RunResult {
 
 #[test]
 fn pings_and_calls_cross_an_idle_wire_both_ways_without_loss() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let both = |kind: &str| {
@@ -50,7 +50,7 @@ fn pings_and_calls_cross_an_idle_wire_both_ways_without_loss() {
 
 #[test]
 fn datagrams_at_twice_the_rate_of_a_wire_are_half_lost_behind_a_full_queue() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     for era in ["2012", "modern"] {
@@ -70,7 +70,7 @@ fn datagrams_at_twice_the_rate_of_a_wire_are_half_lost_behind_a_full_queue() {
 
 #[test]
 fn a_call_beside_an_upload_waits_as_long_as_with_simulated_hosts() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let text = "duration_s = 12\nwarmup_s = 5\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n\
@@ -97,7 +97,7 @@ fn a_call_beside_an_upload_waits_as_long_as_with_simulated_hosts() {
 
 #[test]
 fn messages_transfers_and_periods_run_over_the_kernels_tcp() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let flow = |keys: &str| format!("[[hosts.flows]]\n{keys}\n");
@@ -126,7 +126,7 @@ fn messages_transfers_and_periods_run_over_the_kernels_tcp() {
 
 #[test]
 fn a_video_is_watched_at_either_end() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let flow = |way: &str| {
@@ -146,13 +146,14 @@ fn a_video_is_watched_at_either_end() {
 }
 
 #[test]
+#[ignore = "long: make test-virtual-time"]
 fn an_ordinary_home_runs_with_kernel_hosts() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let sets = ["duration_s=16", "warmup_s=6"].map(|set| ["--set", set]).concat();
     let arguments = [&["run", "scenarios/home.toml", "--json"][..], &sets].concat();
-    let home = valid_run(&arguments);
+    let home = in_virtual_time(&arguments);
     let (call, ping) = (home.datagrams.expect("a call"), home.pings.expect("pings"));
     println!("{call:?}\n{ping:?}\n{:?}\n{:?}", home.videos, home.transfers);
     // 10 s of 50 packets each way, and of 5 pings.

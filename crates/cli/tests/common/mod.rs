@@ -1,9 +1,10 @@
-//! Runs with kernel hosts, in real time, on a machine that may be busy with something else.
+//! Runs of the command: simulated, with kernel hosts in virtual time, and in real time on a machine that may be busy with something else.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
 
 use lasthop_scenario::{ResultFile as _, RunResult};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 /// How often a run that the machine disturbed is tried.
 const ATTEMPTS: u32 = 4;
@@ -29,6 +30,28 @@ pub fn can_run() -> bool {
         skip("kernel hosts need root");
     }
     root
+}
+
+/// Whether there is an emulator and a kernel for it: fetched once. Where all tests must run, there is.
+pub fn can_emulate() -> bool {
+    static CAN: OnceLock<Result<(), String>> = OnceLock::new();
+    let can = CAN.get_or_init(|| {
+        let here = lasthop(&["kernels", "list"]).output().expect("the command starts");
+        let here = String::from_utf8_lossy(&here.stdout).lines().any(|line| {
+            line.starts_with("debian-6.12 ") && !line.contains("not here") && !line.contains("another version")
+        });
+        match Command::new(lasthop_guest::EMULATOR).arg("--version").output() {
+            Err(error) => return Err(format!("{}: {error}", lasthop_guest::EMULATOR)),
+            Ok(_) if here => return Ok(()),
+            Ok(_) => {}
+        }
+        let fetched = lasthop(&["kernels", "fetch", "debian-6.12"]).output().expect("the command starts");
+        if fetched.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&fetched.stderr).into_owned()) }
+    });
+    if let Err(why) = can {
+        skip(&format!("no virtual time here: {why}"));
+    }
+    can.is_ok()
 }
 
 /// The command, from the workspace's root.
@@ -64,8 +87,15 @@ pub fn undisturbed<T>(mut once: impl FnMut() -> Result<T, Vec<String>>) -> T {
     panic!("{ATTEMPTS} runs in a row were late: this machine is too busy for real time");
 }
 
-/// The result of a valid run with --json on kernel hosts.
-pub fn valid_run(arguments: &[&str]) -> RunResult {
+/// The result of a run with --json on kernel hosts in virtual time, with the same bytes each time.
+pub fn in_virtual_time(arguments: &[&str]) -> RunResult {
+    let output = on_kernel_hosts(arguments).args(["--clock", "virtual"]).output().expect("the command starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    result(&output)
+}
+
+/// The result of a valid run with --json on this machine's kernel, in real time.
+pub fn in_real_time(arguments: &[&str]) -> RunResult {
     undisturbed(|| {
         let output = on_kernel_hosts(arguments).output().expect("the command starts");
         let said = String::from_utf8_lossy(&output.stderr);
