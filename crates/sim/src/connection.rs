@@ -10,19 +10,52 @@ use lasthop_tcp::Endpoint;
 use lasthop_traffic::{Application, Copies};
 use lasthop_units::{Bytes, Time};
 use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
-/// The end on the host, which opens the connection.
-pub(crate) const NEAR: usize = 0;
-/// The end on the server.
-pub(crate) const FAR: usize = 1;
+/// An end of a connection by what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// On the host, which opens the connection.
+    Client,
+    Server,
+}
+
+impl Role {
+    pub(crate) const BOTH: [Self; 2] = [Self::Client, Self::Server];
+
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// Something of each end.
+pub(crate) struct OfBoth<T>(pub(crate) [T; 2]);
+
+impl<T> Index<Role> for OfBoth<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, role: Role) -> &T {
+        &self.0[role as usize]
+    }
+}
+
+impl<T> IndexMut<Role> for OfBoth<T> {
+    #[inline]
+    fn index_mut(&mut self, role: Role) -> &mut T {
+        &mut self.0[role as usize]
+    }
+}
 
 /// A connection. For a `transfers` flow: the open one, with the counts of its predecessors.
 pub(crate) struct Connection {
     pub(crate) spec: FlowSpec,
-    /// The nodes of the near and the far end.
-    pub(crate) nodes: [NodeId; 2],
-    /// The end that sends the data, [`NEAR`] or [`FAR`].
-    pub(crate) writer: usize,
+    pub(crate) nodes: OfBoth<NodeId>,
+    /// The end that sends the data.
+    pub(crate) writer: Role,
     pub(crate) ends: Ends,
     /// The number of this connection in its flow. Segments of earlier ones are dropped.
     pub(crate) incarnation: u32,
@@ -44,12 +77,12 @@ pub(crate) struct Connection {
     past: Counts,
 }
 
-/// The near and the far end of a connection.
+/// Both ends of a connection.
 pub(crate) enum Ends {
     /// Before the connection opens and, between transfers, after both ends have closed.
     None,
-    Tcp(Box<[Endpoint; 2]>),
-    Quic(Box<[End; 2]>),
+    Tcp(Box<OfBoth<Endpoint>>),
+    Quic(Box<OfBoth<End>>),
 }
 
 /// The counters of a connection.
@@ -70,10 +103,10 @@ pub(crate) struct Counts {
 }
 
 impl Connection {
-    pub(crate) fn new(spec: FlowSpec, near: NodeId, application: Application) -> Self {
+    pub(crate) fn new(spec: FlowSpec, client: NodeId, application: Application) -> Self {
         Self {
-            nodes: [near, spec.server],
-            writer: if spec.direction == Direction::Up { NEAR } else { FAR },
+            nodes: OfBoth([client, spec.server]),
+            writer: if spec.direction == Direction::Up { Role::Client } else { Role::Server },
             ends: Ends::None,
             incarnation: 0,
             application,
@@ -98,24 +131,24 @@ impl Connection {
     pub(crate) fn is_unconnected(&self) -> bool {
         let is_open = match &self.ends {
             Ends::None => true,
-            Ends::Tcp(ends) => ends[NEAR].is_established() || ends[NEAR].is_closed(),
-            Ends::Quic(ends) => ends[NEAR].is_established() || ends[NEAR].is_closed(),
+            Ends::Tcp(ends) => ends[Role::Client].is_established() || ends[Role::Client].is_closed(),
+            Ends::Quic(ends) => ends[Role::Client].is_established() || ends[Role::Client].is_closed(),
         };
         self.incarnation == 1 && !is_open
     }
 
-    /// What a bound at the near end, with this lease, means for the data of this connection.
+    /// What a bound at the client, with this lease, means for the data of this connection.
     pub(crate) fn interval(&self, from: Time, until: Time, bound: Option<Bound>) -> Interval {
         let interval = Interval { from, until, bound: bound.unwrap_or_default() };
-        if self.writer == NEAR { interval.of_sender() } else { interval.of_receiver() }
+        if self.writer == Role::Client { interval.of_sender() } else { interval.of_receiver() }
     }
 
     /// Bytes of this incarnation that the receiving application has read.
     pub(crate) fn read_bytes(&self) -> u64 {
         match &self.ends {
             Ends::None => 0,
-            Ends::Tcp(ends) => ends[1 - self.writer].received_bytes(),
-            Ends::Quic(ends) => ends[1 - self.writer].received_bytes(),
+            Ends::Tcp(ends) => ends[self.writer.other()].received_bytes(),
+            Ends::Quic(ends) => ends[self.writer.other()].received_bytes(),
         }
     }
 

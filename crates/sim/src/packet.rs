@@ -1,6 +1,7 @@
 //! What packets of simulated hosts carry, and the numbers by which connections are found again.
 
 use crate::agent::Datagram;
+use crate::connection::Role;
 use lasthop_network::{Packet, TcpAck};
 use lasthop_policy::FlowId;
 use lasthop_tcp::Segment;
@@ -57,8 +58,8 @@ const _: () = assert!(size_of::<Packet<Payload>>() <= 96);
 pub(crate) struct Tag {
     /// The number of the connection in its flow.
     pub(crate) incarnation: u32,
-    /// The end of it, [`NEAR`](crate::connection::NEAR) or [`FAR`](crate::connection::FAR).
-    pub(crate) side: usize,
+    /// The end of it.
+    pub(crate) role: Role,
     /// The packet's number in a capture; 31 bits.
     pub(crate) number: u32,
 }
@@ -69,12 +70,12 @@ impl Tag {
 
     /// The id of a packet with this tag.
     pub(crate) const fn id(self) -> u64 {
-        (self.number as u64) << 33 | (self.incarnation as u64) << 1 | self.side as u64
+        (self.number as u64) << 33 | (self.incarnation as u64) << 1 | self.role as u64
     }
 
     /// The same of the other end, which it goes to.
     pub(crate) const fn answering(self) -> Self {
-        Self { side: 1 - self.side, ..self }
+        Self { role: self.role.other(), ..self }
     }
 
     /// The tag of a packet with this id, if it has one.
@@ -82,7 +83,7 @@ impl Tag {
         if id == Self::NONE {
             return None;
         }
-        Some(Self { incarnation: (id >> 1) as u32, side: (id & 1) as usize, number: (id >> 33) as u32 })
+        Some(Self { incarnation: (id >> 1) as u32, role: Role::BOTH[(id & 1) as usize], number: (id >> 33) as u32 })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Agents neither see nor bound them, and reports of a last link do not go with them.
 
-use crate::connection::Ends;
+use crate::connection::{Ends, OfBoth, Role};
 use crate::packet::{Payload, Tag};
 use crate::simulation::{DATAGRAM_HEADERS, Owner, Simulation, offer};
 use lasthop_connection::TcpState;
@@ -64,31 +64,31 @@ impl Simulation<'_> {
         let config = config(&self.hosts[usize::from(flow.spec.host)].kind, law);
         let name = format!("quic/flow-{}/{}", flow.spec.id, flow.incarnation);
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
-        let [near, far] = [(); 2].map(|()| seeds.random());
-        flow.open(Ends::Quic(Box::new([End::connect(now, &config, near), End::listen(&config, far)])));
+        let [client, server] = [(); 2].map(|()| seeds.random());
+        flow.open(Ends::Quic(Box::new(OfBoth([End::connect(now, &config, client), End::listen(&config, server)]))));
     }
 
     /// A datagram has reached one end.
     pub(crate) fn on_quic(&mut self, now: Time, connection: usize, sender: Tag, payload: Datagram) {
-        let Tag { incarnation, side, .. } = sender.answering();
+        let Tag { incarnation, role, .. } = sender.answering();
         let flow = &mut self.connections[connection];
         let (Ends::Quic(ends), true) = (&mut flow.ends, flow.incarnation == incarnation) else {
             self.strays += 1;
             return;
         };
-        ends[side].on_datagram(now, payload);
-        self.on_read(now, connection, side);
-        self.flush(now, connection, side);
+        ends[role].on_datagram(now, payload);
+        self.on_read(now, connection, role);
+        self.flush(now, connection, role);
     }
 
     /// Sends the datagrams of one end until it has none or its socket is full, and sets its timer. What a full queue drops is lost.
-    pub(crate) fn flush_quic(&mut self, now: Time, connection: usize, side: usize) {
+    pub(crate) fn flush_quic(&mut self, now: Time, connection: usize, role: Role) {
         let flow = &mut self.connections[connection];
-        let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
+        let (from, to) = (flow.nodes[role], Destination::Node(flow.nodes[role.other()]));
         let (number, incarnation, dscp) = (connection as u32, flow.incarnation, flow.spec.dscp);
-        let id = Tag { incarnation, side, number: 0 }.id();
+        let id = Tag { incarnation, role, number: 0 }.id();
         let Ends::Quic(ends) = &mut flow.ends else { return };
-        let end = &mut ends[side];
+        let end = &mut ends[role];
         while let Some(datagram) = end.poll_transmit(now) {
             let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
             let payload = Payload::Quic(datagram);
@@ -97,6 +97,6 @@ impl Simulation<'_> {
                 end.on_departed();
             }
         }
-        self.timers.set(self.slots.of(Owner::End { connection, side }), end.next_timeout());
+        self.timers.set(self.slots.of(Owner::End { connection, role }), end.next_timeout());
     }
 }

@@ -1,7 +1,7 @@
 //! The event loop: the earliest event happens, in a total order.
 
 use crate::agent::{Agent, flow_sample};
-use crate::connection::{Connection, Counts, Ends, FAR, NEAR};
+use crate::connection::{Connection, Counts, Ends, OfBoth, Role};
 use crate::measure::{counted, seen};
 use crate::packet::{Payload, Stamp, Tag, connection_of, flow_id};
 use crate::wire::Wire;
@@ -106,7 +106,7 @@ pub(crate) struct Slots {
 pub(crate) enum Owner {
     End {
         connection: usize,
-        side: usize,
+        role: Role,
     },
     Application {
         connection: usize,
@@ -135,7 +135,7 @@ impl Slots {
     pub(crate) fn of(self, owner: Owner) -> usize {
         let (ends, applications) = (2 * self.connections, 3 * self.connections);
         match owner {
-            Owner::End { connection, side } => 2 * connection + side,
+            Owner::End { connection, role } => 2 * connection + role as usize,
             Owner::Application { connection } => ends + connection,
             Owner::Tick { host } => applications + 2 * host,
             Owner::Beacon { host } => applications + 2 * host + 1,
@@ -150,7 +150,7 @@ impl Slots {
         let (ends, applications) = (2 * self.connections, 3 * self.connections);
         let agents = applications + 2 * self.hosts;
         match slot {
-            slot if slot < ends => Owner::End { connection: slot / 2, side: slot % 2 },
+            slot if slot < ends => Owner::End { connection: slot / 2, role: Role::BOTH[slot % 2] },
             slot if slot < applications => Owner::Application { connection: slot - ends },
             slot if slot < agents && (slot - applications).is_multiple_of(2) => {
                 Owner::Tick { host: (slot - applications) / 2 }
@@ -359,16 +359,16 @@ impl<'a> Simulation<'a> {
         self.network.take_departed(departed);
         for Departure { node, flow, id, size, made_room } in departed.drain(..) {
             let node = node.index();
-            if let Some(Tag { incarnation, side, .. }) = Tag::of(id)
+            if let Some(Tag { incarnation, role, .. }) = Tag::of(id)
                 && self.connections[flow as usize].incarnation == incarnation
             {
                 let connection = flow as usize;
                 match &mut self.connections[connection].ends {
                     Ends::None => {}
-                    Ends::Tcp(ends) => ends[side].on_departed(now, size),
-                    Ends::Quic(ends) => ends[side].on_departed(),
+                    Ends::Tcp(ends) => ends[role].on_departed(now, size),
+                    Ends::Quic(ends) => ends[role].on_departed(),
                 }
-                self.flush(now, connection, side);
+                self.flush(now, connection, role);
             }
             // A full queue of flows drops up to 64 packets at once. They are replaced when one is next sent: otherwise each
             // packet of another flow would cost so many offers.
@@ -382,20 +382,20 @@ impl<'a> Simulation<'a> {
     fn wake(&mut self, now: Time, slot: usize) {
         self.timer_events += 1;
         match self.slots.owner(slot) {
-            Owner::End { connection, side } => {
+            Owner::End { connection, role } => {
                 self.timers.set(slot, Time::MAX);
                 let failed = match &mut self.connections[connection].ends {
                     Ends::None => return,
                     Ends::Tcp(ends) => {
-                        ends[side].on_timeout(now);
-                        ends[side].has_failed()
+                        ends[role].on_timeout(now);
+                        ends[role].has_failed()
                     }
                     Ends::Quic(ends) => {
-                        ends[side].on_timeout(now);
-                        ends[side].has_failed()
+                        ends[role].on_timeout(now);
+                        ends[role].has_failed()
                     }
                 };
-                self.flush(now, connection, side);
+                self.flush(now, connection, role);
                 if failed {
                     self.on_failed(now, connection);
                 }
@@ -414,8 +414,8 @@ impl<'a> Simulation<'a> {
                 let report = flow.report(now);
                 self.timers.set(slot, flow.next_report_at());
                 if let Ends::Tcp(ends) = &mut flow.ends {
-                    ends[NEAR].report_link(report);
-                    self.flush(now, connection, NEAR);
+                    ends[Role::Client].report_link(report);
+                    self.flush(now, connection, Role::Client);
                 }
             }
             Owner::Warm => {
@@ -475,26 +475,26 @@ impl<'a> Simulation<'a> {
     }
 
     fn on_segment(&mut self, now: Time, connection: usize, sender: Tag, segment: &Segment) {
-        let Tag { incarnation, side, .. } = sender.answering();
+        let Tag { incarnation, role, .. } = sender.answering();
         let flow = &mut self.connections[connection];
         let (Ends::Tcp(ends), true) = (&mut flow.ends, flow.incarnation == incarnation) else {
             self.strays += 1;
             return;
         };
-        ends[side].on_segment(now, segment);
-        if side == flow.writer
-            && let Some(rtt) = ends[side].take_rtt_sample()
+        ends[role].on_segment(now, segment);
+        if role == flow.writer
+            && let Some(rtt) = ends[role].take_rtt_sample()
         {
             self.measurement.on_round_trip(now, connection, rtt);
         }
-        let over = ends[NEAR].is_closed() && ends[FAR].is_closed();
-        self.on_read(now, connection, side);
+        let over = ends[Role::Client].is_closed() && ends[Role::Server].is_closed();
+        self.on_read(now, connection, role);
         let flow = &mut self.connections[connection];
-        if side == flow.writer && flow.application.on_asked(now, flow.asked_bytes()) {
+        if role == flow.writer && flow.application.on_asked(now, flow.asked_bytes()) {
             let at = self.connections[connection].application.next_at();
             self.timers.set(self.slots.of(Owner::Application { connection }), at);
         }
-        self.flush(now, connection, side);
+        self.flush(now, connection, role);
         if over {
             self.connections[connection].retire();
         }
@@ -502,9 +502,9 @@ impl<'a> Simulation<'a> {
 
     /// The application at this end has read what has come; that of a receiver may have waited for it.
     #[inline(always)]
-    pub(crate) fn on_read(&mut self, now: Time, connection: usize, side: usize) {
+    pub(crate) fn on_read(&mut self, now: Time, connection: usize, role: Role) {
         let flow = &mut self.connections[connection];
-        if side != flow.writer && flow.application.awaits() {
+        if role != flow.writer && flow.application.awaits() {
             let read = flow.read_bytes();
             flow.application.on_read(now, read, &mut self.complete);
             if !self.complete.is_empty() {
@@ -524,7 +524,7 @@ impl<'a> Simulation<'a> {
             flow.datagrams_received += size - DATAGRAM_HEADERS;
         }
         if pieces == Pieces::Pings && !stamp.is_answer {
-            let from = 1 - flow.writer;
+            let from = flow.writer.other();
             self.send(now, connection, from, size, Stamp { is_answer: true, ..stamp });
         } else if is_first && pieces != Pieces::Streams {
             self.measurement.on_received(now, connection, stamp.number, stamp.sent_at);
@@ -532,9 +532,9 @@ impl<'a> Simulation<'a> {
     }
 
     /// Sends a datagram from one end of a flow.
-    fn send(&mut self, now: Time, connection: usize, side: usize, size: Bytes, stamp: Stamp) {
+    fn send(&mut self, now: Time, connection: usize, role: Role, size: Bytes, stamp: Stamp) {
         let flow = &self.connections[connection];
-        let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
+        let (from, to) = (flow.nodes[role], Destination::Node(flow.nodes[role.other()]));
         let (number, dscp) = (connection as u32, flow.spec.dscp);
         let payload = Payload::Datagram(stamp);
         let packet = Packet { from, to, size, flow: number, dscp, ecn: Ecn::NotEct, id: Tag::NONE, payload };
@@ -553,16 +553,16 @@ impl<'a> Simulation<'a> {
     }
 
     /// Sends the segments of one end of a connection until its queue is full, and sets its timer.
-    pub(crate) fn flush(&mut self, now: Time, connection: usize, side: usize) {
+    pub(crate) fn flush(&mut self, now: Time, connection: usize, role: Role) {
         let flow = &mut self.connections[connection];
-        let Ends::Tcp(ends) = &mut flow.ends else { return self.flush_quic(now, connection, side) };
-        let end = &mut ends[side];
-        let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
+        let Ends::Tcp(ends) = &mut flow.ends else { return self.flush_quic(now, connection, role) };
+        let end = &mut ends[role];
+        let (from, to) = (flow.nodes[role], Destination::Node(flow.nodes[role.other()]));
         while let Some(segment) = end.poll_transmit(now) {
             let (size, ecn) = (segment.ip_bytes(), segment.ecn);
             let number = connection as u32;
             let payload = Payload::Segment(segment);
-            let id = Tag { incarnation: flow.incarnation, side, number: 0 }.id();
+            let id = Tag { incarnation: flow.incarnation, role, number: 0 }.id();
             let dscp = flow.spec.dscp;
             let packet = Packet { from, to, size, flow: number, dscp, ecn, id, payload };
             match offer(&mut self.network, &mut self.capture, now, packet) {
@@ -574,7 +574,7 @@ impl<'a> Simulation<'a> {
                 Err(packet) => unreachable!("a refused packet is returned unchanged: {packet:?}"),
             }
         }
-        self.timers.set_no_later(self.slots.of(Owner::End { connection, side }), end.next_timeout());
+        self.timers.set_no_later(self.slots.of(Owner::End { connection, role }), end.next_timeout());
     }
 
     fn on_application(&mut self, now: Time, connection: usize) {
@@ -602,7 +602,7 @@ impl<'a> Simulation<'a> {
                     let turns = &mut self.saturated[self.shares_with[usize::from(flow.spec.host)]];
                     turns.flows.retain(|(flow, _)| *flow != connection);
                 }
-                (Action::Ask(size), Ends::Tcp(ends)) => ends[1 - writer].write(size.get()),
+                (Action::Ask(size), Ends::Tcp(ends)) => ends[writer.other()].write(size.get()),
                 (Action::Write(size), Ends::Tcp(ends)) => ends[writer].write(size.get()),
                 (Action::Write(size), Ends::Quic(ends)) => ends[writer].write(size.get()),
                 (Action::WriteOn, Ends::Tcp(ends)) => ends[writer].write_endless(),
@@ -617,8 +617,8 @@ impl<'a> Simulation<'a> {
         self.actions = actions;
         let at = self.connections[connection].application.next_at();
         self.timers.set(self.slots.of(Owner::Application { connection }), at);
-        self.flush(now, connection, NEAR);
-        self.flush(now, connection, FAR);
+        self.flush(now, connection, Role::Client);
+        self.flush(now, connection, Role::Server);
         if begins {
             self.saturate(now, usize::from(self.connections[connection].spec.host));
         }
@@ -636,16 +636,16 @@ impl<'a> Simulation<'a> {
         let name = format!("law/flow-{}/{number}", flow.spec.id);
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
         let mut seeded = || Choice { seed: seeds.random(), ..law };
-        let mut near = Endpoint::connect(now, &kind.tcp, seeded());
-        near.report_link(flow.report(now));
+        let mut client = Endpoint::connect(now, &kind.tcp, seeded());
+        client.report_link(flow.report(now));
         if let Some((bound, lease)) = self.agents[host].as_ref().and_then(|agent| agent.bound_of_new_flow(now)) {
-            near.set_bound(bound.leased(now, lease));
+            client.set_bound(bound.leased(now, lease));
             self.measurement.bounds(connection).push(flow.interval(now, now + lease, Some(bound)));
         }
-        let far = Endpoint::listen(&kind.tcp, seeded());
-        flow.open(Ends::Tcp(Box::new([near, far])));
-        for side in [NEAR, FAR] {
-            self.timers.set(self.slots.of(Owner::End { connection, side }), Time::MAX);
+        let server = Endpoint::listen(&kind.tcp, seeded());
+        flow.open(Ends::Tcp(Box::new(OfBoth([client, server]))));
+        for role in Role::BOTH {
+            self.timers.set(self.slots.of(Owner::End { connection, role }), Time::MAX);
         }
     }
 
@@ -678,7 +678,7 @@ impl<'a> Simulation<'a> {
             turns.offers += 1;
             // As much work as an event of the network.
             self.timer_events += 1;
-            let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
+            let (to, number) = (Destination::Node(flow.nodes[Role::Server]), connection as u32);
             let stamp = Stamp { number: flow.filled, sent_at: now, is_answer: false };
             flow.filled += 1;
             let payload = Payload::Datagram(stamp);
@@ -695,9 +695,9 @@ impl<'a> Simulation<'a> {
         for connection in self.of_host[host].clone() {
             let flow = &self.connections[connection];
             if let Ends::Tcp(ends) = &flow.ends
-                && ends[NEAR].is_established()
+                && ends[Role::Client].is_established()
             {
-                samples.push(flow_sample(flow_id(connection, flow.incarnation), &ends[NEAR].info()));
+                samples.push(flow_sample(flow_id(connection, flow.incarnation), &ends[Role::Client].info()));
             }
         }
         let bounds = agent.on_tick(now, &self.hosts[host], &samples).unwrap_or_else(|failure| {
@@ -713,15 +713,15 @@ impl<'a> Simulation<'a> {
             let is_open = flow.incarnation == incarnation;
             // A closed connection has no bound any more.
             let (Ends::Tcp(ends), true) = (&mut flow.ends, is_open) else { continue };
-            if !ends[NEAR].is_established() {
+            if !ends[Role::Client].is_established() {
                 continue;
             }
             let lease = lasthop_laws::bound::LEASE;
-            ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
+            ends[Role::Client].set_bound(bound.unwrap_or_default().leased(now, lease));
             let until = if bound.is_some() { now + lease } else { now };
             let interval = self.connections[connection].interval(now, until, bound);
             self.measurement.bounds(connection).push(interval);
-            self.flush(now, connection, NEAR);
+            self.flush(now, connection, Role::Client);
         }
     }
 
