@@ -32,7 +32,7 @@ test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel ho
 	@scripts/test-kernels $(OUT)/kernels
 
 test-virtual-time: setup ## every test of kernel hosts in virtual time, of which `make test` has the short ones: simulated hosts against Debian's 6.12, agents, laws, cell by cell (an hour)
-	$(CARGO) test --locked --package lasthop-cli --test virtual_time -- --include-ignored
+	LASTHOP_REQUIRE_ROOT_TESTS=1 $(CARGO) test --locked --package lasthop-cli --test virtual_time -- --include-ignored
 
 test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (as test-kernels, and iperf3)
 	@scripts/test-wifi $(OUT)/kernels

@@ -114,23 +114,24 @@ impl ClockArguments {
                 "--wifi mac80211 is Linux's own Wi-Fi in an emulated machine: it needs --hosts kernel --clock virtual"
             );
         }
+        if self.wifi == WifiChoice::Here && !lasthop_guest::is_inside() {
+            bail!("--wifi mac80211-here is for the emulated machine itself (accepted: model, mac80211)");
+        }
         Ok(())
     }
 
-    /// Whether the Wi-Fi that these say can carry the scenario of this file.
-    pub(crate) fn check_wifi(&self, scenario: &Scenario, file: &Path) -> Result<()> {
-        match self.wifi {
-            WifiChoice::Mac80211 => lasthop_lab::check_radios(scenario).with_context(|| file.display().to_string()),
-            WifiChoice::Model | WifiChoice::Here => Ok(()),
+    /// Whether the Wi-Fi that these say can carry the scenario.
+    pub(crate) fn check_wifi(&self, scenario: &Scenario) -> Result<()> {
+        if self.wifi == WifiChoice::Mac80211 {
+            lasthop_lab::check_radios(scenario)?;
         }
+        Ok(())
     }
 
     /// Refuses what has the model's Wi-Fi alone.
     pub(crate) fn check_no_radios(&self, what: &str) -> Result<()> {
         if self.wifi == WifiChoice::Mac80211 {
-            bail!(
-                "{what} has the model's Wi-Fi as yet (accepted: --wifi model); run, compare and study have --wifi mac80211"
-            );
+            bail!("{what} does not go with --wifi mac80211 as yet (accepted: --wifi model)");
         }
         Ok(())
     }

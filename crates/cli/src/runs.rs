@@ -205,7 +205,7 @@ impl Common {
     /// Whether these hosts can run the scenario.
     fn check(&self, scenario: &Scenario) -> Result<()> {
         self.clock.check(self.hosts.hosts_kind())?;
-        self.clock.check_wifi(scenario, &self.scenario)?;
+        self.clock.check_wifi(scenario)?;
         match self.hosts {
             Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
                 bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
@@ -267,6 +267,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let found = Found::scenario(&common.scenario)?;
     let scenario = found.load(&overrides)?;
     common.check(&scenario)?;
+    if arguments.capture.pcap.is_some() {
+        common.clock.check_no_radios("--pcap")?;
+    }
     tell_of_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
     check_memory(&common.load(vec![&scenario], NonZero::<usize>::MIN))?;
@@ -278,9 +281,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let path = arguments.capture.pcap.as_ref();
     if path.is_some() && common.retries > 0 {
         bail!("--retries repeats a run, and --pcap shows one: give one of them");
-    }
-    if path.is_some() {
-        common.clock.check_no_radios("--pcap")?;
     }
     if let Some(folder) = &arguments.records {
         if common.hosts != Habitat::Kernel {

@@ -119,7 +119,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
             HostsKind::Simulated => lasthop_sim::check(scenario)?,
             HostsKind::Kernel if arguments.clock.is_virtual() => {
                 ClockArguments::check_scenario(scenario, lasthop_lab::TrafficSource::Own)?;
-                arguments.clock.check_wifi(scenario, Path::new(&scenario.name))?;
+                arguments.clock.check_wifi(scenario)?;
             }
             HostsKind::Kernel => lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own)?,
         }

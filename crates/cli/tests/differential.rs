@@ -1,13 +1,10 @@
 //! Simulated hosts against kernel hosts: the same scenario in both habitats, kernel hosts in virtual time.
 //!
 //! Host queues of 300 packets and send buffers out of the way, so that both TCPs are limited by the same queue: how many
-//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp.md). A kernel host's
-//! run does not repeat exactly and is compared with the mean over the seeds of the simulated ones.
+//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp.md). One run of kernel
+//! hosts is compared with the mean over the seeds of the simulated ones.
 //!
 //! On the dumbbell no queue fills at the hosts, and both habitats have the same keys of `[hosts.tcp]`.
-//!
-//! Pacing: the rate itself from the series, the spacing of packets from the capture, and what small queues let wait below the
-//! sender from the length of its host's queue.
 
 use crate::common::{can_emulate, in_virtual_time, lasthop, result, say};
 use lasthop_scenario::RunResult;

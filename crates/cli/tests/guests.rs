@@ -1,6 +1,6 @@
 //! `--clock virtual` of run, study and exec, as their users call it.
 
-use crate::common::{can_emulate as can_run, lasthop};
+use crate::common::{can_emulate, lasthop, skip};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -55,7 +55,7 @@ fn busy() -> Arc<()> {
 
 #[test]
 fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let (quiet, first) = plain();
@@ -83,7 +83,7 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
 #[test]
 #[ignore = "long: make test-virtual-time"]
 fn a_kernel_of_ones_own_runs_and_the_same_kernel_by_another_name_gives_the_same_bytes() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     // A folder with a kernel and its modules, as `make bzImage modules` leaves one.
@@ -98,7 +98,7 @@ fn a_kernel_of_ones_own_runs_and_the_same_kernel_by_another_name_gives_the_same_
 
 #[test]
 fn a_study_sets_guests_beside_simulated_hosts_and_its_plan_counts_their_memory() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("beside");
@@ -128,13 +128,11 @@ const OF_RADIOS: &str = "duration_s = 3\nwarmup_s = 1\n[access]\nstandard = \"80
 
 #[test]
 fn linuxs_own_wifi_carries_an_upload_as_the_model_does_and_says_nothing_that_only_the_model_knows() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
-    let programs = [("hostapd", "hostapd"), ("wpa_supplicant", "wpasupplicant"), ("iw", "iw")];
-    if let Err(missing) = lasthop_guest::programs(&programs) {
-        eprintln!("skipped: {missing}");
-        return;
+    if let Err(missing) = lasthop_guest::programs(&lasthop_lab::RADIO_PROGRAMS) {
+        return skip(&missing.to_string());
     }
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("of-radios.toml");
     std::fs::write(&file, OF_RADIOS).expect("written");
@@ -180,7 +178,7 @@ fn executed(command: &[&str]) -> (Value, String, Option<i32>) {
 
 #[test]
 fn a_program_finds_this_machines_files_changes_none_and_two_runs_are_equal() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("of-this-machine");
@@ -229,7 +227,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 
 #[test]
 fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let long = [&["run"], &SHORT[..], &["--set", "duration_s=600"]].concat();
@@ -261,10 +259,12 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
     for (arguments, expected) in [
         (&["run", "one-station", "--wifi", "mac80211"][..], "it needs --hosts kernel --clock virtual"),
         (&["run", "one-station", "--hosts", "kernel", "--wifi", "mac80211"], "it needs --hosts kernel --clock virtual"),
+        (&["run", "one-station", "--hosts", "kernel", "--wifi", "mac80211-here"], "(accepted: model, mac80211)"),
+        (&["run", "one-station", "--wifi", "mac80211-here"], "(accepted: model, mac80211)"),
         (&["exec", "one-station", "--clock", "virtual", "--wifi", "mac80211", "--", "true"], "accepted: --wifi model"),
         (
             &["run", &ten, "--hosts", "kernel", "--clock", "virtual", "--wifi", "mac80211"],
-            "refused-radios.toml: hosts[0].tcp.tsq_pacing_shift: --wifi mac80211 cannot have 10 (accepted: 7)",
+            "refused-radios.toml:14: hosts[0].tcp.tsq_pacing_shift: --wifi mac80211 cannot have 10 (accepted: 7)",
         ),
         (
             &[

@@ -1,4 +1,4 @@
-//! Every kind of traffic on kernel hosts: real sockets, this machine's own TCP and UDP. In virtual time.
+//! Every kind of traffic on kernel hosts: real sockets, the TCP and UDP of Debian's kernel. In virtual time.
 
 use crate::common::{can_emulate, in_virtual_time, lasthop, result};
 use lasthop_scenario::RunResult;

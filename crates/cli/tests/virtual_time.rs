@@ -1,4 +1,4 @@
-//! The command with kernel hosts in virtual time, which is never late: these tests take what others leave of the processors.
+//! The command with kernel hosts in virtual time, which does not depend on how busy this machine is: these tests take what others leave of the processors.
 
 mod common;
 mod differential;

@@ -41,5 +41,10 @@ pub use kernels::{Kernel, Kernels, NAMES};
 pub use machine::{EMULATOR, Heard, Job, MEMORY_MIB, Machine, Output};
 pub use radios::programs;
 
+/// Whether this program runs in a guest, and not on this machine.
+pub fn is_inside() -> bool {
+    std::path::Path::new(image::OF_JOBS).exists()
+}
+
 /// The argument by which the kernel starts this program as the guest's first process: its command calls [`init`].
 pub const INIT: &str = "guest-init";

@@ -38,13 +38,23 @@ pub(crate) struct DeviceDrops {
 }
 
 impl DeviceDrops {
-    /// Those since an earlier reading.
-    pub(crate) fn since(self, before: Self) -> Self {
-        Self {
-            queued: self.queued - before.queued,
-            unread: self.unread - before.unread,
-            down: Queued { drops: self.down.drops - before.down.drops, marks: self.down.marks - before.down.marks },
-        }
+    /// Those since an earlier reading. A radio's counters begin anew with each association.
+    ///
+    /// # Errors
+    /// If one is below the earlier.
+    pub(crate) fn since(self, before: Self) -> Result<Self> {
+        let since = |now: u64, before: u64| {
+            let lost = || Error::Machine("a station has lost its association during the run".to_owned());
+            now.checked_sub(before).ok_or_else(lost)
+        };
+        Ok(Self {
+            queued: since(self.queued, before.queued)?,
+            unread: since(self.unread, before.unread)?,
+            down: Queued {
+                drops: since(self.down.drops, before.down.drops)?,
+                marks: since(self.down.marks, before.down.marks)?,
+            },
+        })
     }
 }
 

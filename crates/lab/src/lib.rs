@@ -570,7 +570,7 @@ fn watch(
         }
     }
     let (all, in_warmup) = (hosts.device_drops()?, in_warmup.unwrap_or_default());
-    Ok(Watched { device_drops: all.since(in_warmup), links, ended })
+    Ok(Watched { device_drops: all.since(in_warmup)?, links, ended })
 }
 
 /// Runs one thread's work. Its end, even by a panic, ends the others.

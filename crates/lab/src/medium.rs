@@ -94,6 +94,11 @@ pub(crate) struct LinkCount {
 }
 
 impl LinkCount {
+    #[cfg(test)]
+    pub(crate) const fn of(frames: u64, tries: u64) -> Self {
+        Self { frames, tries, mbps: 0.0 }
+    }
+
     /// Tries beyond a frame's first.
     pub(crate) fn retries(&self) -> u64 {
         self.tries - self.frames

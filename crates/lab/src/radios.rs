@@ -70,8 +70,12 @@ const NOT_HAD: [&str; 4] = ["cells", "changes", "hearing", "links"];
 /// Whether mac80211 can carry the last hop of this scenario.
 ///
 /// # Errors
-/// The first key that it cannot have, with what is accepted.
+/// The first key that it cannot have, with its place and what is accepted.
 pub fn check_radios(scenario: &Scenario) -> Result<()> {
+    check_keys(scenario).map_err(|error| error.located(scenario))
+}
+
+fn check_keys(scenario: &Scenario) -> Result<()> {
     let refuse = |key: String, value: &Value, accepted: &str| {
         let value = if value.is_null() { "nothing".to_owned() } else { value.to_string() };
         let reason = format!("--wifi mac80211 cannot have {value} (accepted: {accepted}); --wifi model can");
@@ -145,6 +149,10 @@ pub(crate) fn notes(hosts: &[HostSpec], medium: &MediumReport) -> Vec<String> {
     if hosts.iter().any(|host| host.kind.network.turnaround.1 > Span::ZERO) {
         notes.push("hosts.turnaround_us has no effect: hosts take the time that their kernel takes".to_owned());
     }
+    let usual = Scenario::from_toml("mac80211", USUAL_G, &[]).expect("a scenario").hosts[0].kind.network.queue_packets;
+    if hosts.iter().any(|host| host.kind.network.queue_packets != usual) {
+        notes.push("hosts.queue_packets has no effect: mac80211 has its own queues".to_owned());
+    }
     let dropped: u64 = medium.channels.iter().map(|channel| channel.dropped).sum();
     if dropped > 0 {
         notes.push(format!(
@@ -170,13 +178,15 @@ pub(crate) fn wires(scenario: &Scenario) -> lasthop_network::Config {
 
 /// Takes the radio of this number out of the calling process's namespace into this one, where its device gets a name.
 pub(crate) fn take_radio(number: usize, namespace: &Namespace, name: &str) -> Result<()> {
+    let devices = format!("/sys/class/ieee80211/phy{number}/device/net");
+    let device = fs::read_dir(&devices).doing(format_args!("cannot read {devices}"))?.next();
+    let device = device.ok_or_else(|| Error::Machine(format!("the radio {number} has no device")))?;
+    let device = device.doing(format_args!("cannot read {devices}"))?.file_name();
     let path = format!("/proc/{}/fd/{}", std::process::id(), namespace.as_fd().as_raw_fd());
     said(None, "iw", &[&format!("phy#{number}"), "set", "netns", "name", &path])?;
     namespace.run(|| {
-        let devices = nix::net::if_::if_nameindex().doing("cannot list a host's devices")?;
-        let radio = devices.iter().find(|device| ![c"lo", c"lh0"].contains(&device.name()));
-        let radio = radio.ok_or_else(|| Error::Machine(format!("the radio {number} has no device")))?;
-        Netlink::open()?.rename(radio.index(), name)
+        let index = if_nametoindex(device.as_os_str()).doing("a radio has lost its device")?;
+        Netlink::open()?.rename(index, name)
     })
 }
 
@@ -402,7 +412,7 @@ fn read(text: &str) -> Option<Queued> {
 /// The last hop of a result: what the medium and mac80211 have counted. What only the model knows is absent.
 pub(crate) fn access(medium: &MediumReport, drops: DeviceDrops, path_drops: u64) -> AccessResult {
     let sum = |of: fn(&crate::ChannelReport) -> u64| medium.channels.iter().map(of).sum::<u64>();
-    let air = medium.channels.first().map(|channel| channel.air);
+    let air = own_channel(medium).map(|channel| channel.air);
     let shares = air.map(|air| {
         [
             ("idle", air.idle),
@@ -431,8 +441,7 @@ pub(crate) fn access(medium: &MediumReport, drops: DeviceDrops, path_drops: u64)
         retry_drops: sum(|channel| channel.lost),
         path_drops,
         collisions: sum(|channel| channel.collisions),
-        // Those that were forgotten were never tried.
-        retries: sum(|channel| (channel.tries + channel.dropped).saturating_sub(channel.frames)),
+        retries: medium.links.iter().flatten().map(LinkCount::retries).sum(),
         air_shares: shares.into_iter().flatten().map(|(name, share)| (name.to_owned(), share)).collect(),
         stations: (0..).zip(&medium.links).map(station).collect(),
         ..AccessResult::default()
@@ -442,7 +451,12 @@ pub(crate) fn access(medium: &MediumReport, drops: DeviceDrops, path_drops: u64)
 /// The share of the time in which somebody sent.
 pub(crate) fn busy(medium: &MediumReport) -> f64 {
     let busy = |channel: &crate::ChannelReport| 1.0 - channel.air.idle - channel.air.contention;
-    medium.channels.first().map_or(0.0, busy)
+    own_channel(medium).map_or(0.0, busy)
+}
+
+/// The access point's.
+fn own_channel(medium: &MediumReport) -> Option<&crate::ChannelReport> {
+    medium.channels.iter().find(|channel| channel.frequency_mhz == FREQUENCY_MHZ)
 }
 
 #[cfg(test)]
@@ -450,7 +464,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str) -> Result<()> {
-        check_radios(&Scenario::from_toml("cell.toml", text, &[]).expect("a scenario"))
+        check_keys(&Scenario::from_toml("cell.toml", text, &[]).expect("a scenario"))
     }
 
     #[test]
@@ -507,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_the_driver_has_forgotten_is_no_retry_less() {
+    fn a_result_has_what_the_medium_and_the_queues_have_counted() {
         let air =
             crate::AirShares { idle: 0.25, contention: 0.25, success: 0.5, broadcast: 0.0, collision: 0.0, error: 0.0 };
         let channel = crate::ChannelReport {
@@ -531,11 +545,10 @@ mod tests {
             foreign_rates: 0,
             lateness_us: lasthop_scenario::Lateness { p50: 0.0, p99: 0.0, max: 0.0 },
             late: false,
-            links: Vec::new(),
+            links: vec![[LinkCount::of(4, 7), LinkCount::of(3, 5)]],
         };
         let drops = DeviceDrops { queued: 7, unread: 0, down: Queued { drops: 8, marks: 9 } };
         let access = access(&medium, drops, 4);
-        // Seven frames were tried, twelve times.
         assert_eq!((access.retries, access.collisions, access.retry_drops, access.path_drops), (5, 2, 1, 4));
         assert_eq!((access.uplink_drops, access.downlink_drops, access.downlink_marks), (7, 8, 9));
         assert_eq!((access.to_all_share, access.broadcast_losses, access.downlink_queue_mean), (None, None, None));

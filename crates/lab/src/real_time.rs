@@ -428,7 +428,7 @@ impl<'a> RealTime<'a> {
         Ok(more)
     }
 
-    /// The end's oldest packet, if the model has room for it. The model has the queues of servers, and on links those
+    /// The oldest packet of a device, which is the end of this number but over radios; if the model has room for it. The model has the queues of servers, and on links those
     /// of hosts, and drops at their tails. A station's queue is its device.
     fn next_packet(&mut self, end: usize) -> Result<Option<Packet<Arc<[u8]>>>> {
         let Some(held) = self.held.get_mut(end) else { return self.read(end) };

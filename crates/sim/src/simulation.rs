@@ -65,6 +65,8 @@ pub(crate) struct Simulation<'a> {
     saturated: Vec<Turns>,
     /// Of each host the first one on its node: they share its queues, and would starve each other if each filled them alone.
     shares_with: Vec<usize>,
+    /// By host: whether its connections are told what left its queue. Others' departures only make room for saturated flows.
+    watches: Vec<bool>,
     measurement: Measurement<'a>,
     /// The counts of each connection at the end of the warm-up.
     warm: Vec<Counts>,
@@ -173,8 +175,14 @@ impl<'a> Simulation<'a> {
     ) -> Result<Self, SimError> {
         let streams = Streams::new(scenario.seed);
         let mut config = scenario.network().clone();
-        for (host, spec) in config.hosts.iter_mut().zip(hosts) {
-            host.reports_departures = watches_its_queue(spec);
+        let shares_with = first_on_the_node(&config.topology, hosts.len());
+        let is_filled = |first: usize| {
+            let with_it = hosts.iter().zip(&shares_with).filter(|(_, its)| **its == first);
+            with_it.flat_map(|(host, _)| &host.flows).any(|flow| saturates(&flow.kind))
+        };
+        let watches: Vec<bool> = hosts.iter().map(watches_its_queue).collect();
+        for (number, host) in config.hosts.iter_mut().enumerate() {
+            host.reports_departures = watches[number] || is_filled(shares_with[number]);
         }
         let mut network = Network::new(&config, scenario.seed).map_err(|error| SimError::Network(error.to_string()))?;
         network.read_acks(Payload::ack);
@@ -230,7 +238,8 @@ impl<'a> Simulation<'a> {
             },
             of_host,
             saturated: hosts.iter().map(|_| Turns::default()).collect(),
-            shares_with: first_on_the_node(&config.topology, hosts.len()),
+            shares_with,
+            watches,
             broadcasts,
             roamed: 0,
             timer_events: 0,
@@ -360,6 +369,7 @@ impl<'a> Simulation<'a> {
         for Departure { node, flow, id, size, made_room } in departed.drain(..) {
             let node = node.index();
             if let Some(Tag { incarnation, role, .. }) = Tag::of(id)
+                && self.watches.get(node).is_none_or(|watches| *watches)
                 && self.connections[flow as usize].incarnation == incarnation
             {
                 let connection = flow as usize;
@@ -649,12 +659,9 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Whether the node is a host with saturated flows.
+    /// Whether the node is a host that has saturated flows, or shares its queue with one.
     fn is_saturating(&self, node: usize) -> bool {
-        self.shares_with.get(node).is_some_and(|&first| {
-            let flows = &self.saturated[first].flows;
-            flows.iter().any(|(connection, _)| usize::from(self.connections[*connection].spec.host) == node)
-        })
+        self.shares_with.get(node).is_some_and(|first| !self.saturated[*first].flows.is_empty())
     }
 
     /// Fills the host's queue with datagrams of saturated flows in turn: its own, and those of hosts that share it.

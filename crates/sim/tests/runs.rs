@@ -318,6 +318,34 @@ stop_s = 15
     }
 }
 
+/// The queue of their node's link is full when it begins, of another host's datagrams, which cease at 5 s.
+#[test]
+fn a_saturated_flow_begins_though_another_host_of_its_node_has_filled_the_queue() {
+    let text = "
+duration_s = 20
+warmup_s = 5
+[[links]]
+between = [\"A\", \"B\"]
+rate_mbps = 10
+queue_packets = 10
+[[hosts]]
+node = \"A\"
+[[hosts.flows]]
+kind = \"constant\"
+rate_mbps = 12
+to = \"B\"
+stop_s = 5
+[[hosts]]
+node = \"A\"
+[[hosts.flows]]
+kind = \"saturated\"
+to = \"B\"
+start_s = 2
+";
+    let goodput = run(text, &[]).flows[1].goodput_mbps;
+    assert!((goodput / (10.0 * 1472.0 / 1500.0) - 1.0).abs() < 0.02, "{goodput} Mb/s");
+}
+
 #[test]
 fn datagrams_that_are_lost_before_the_queue_are_replaced_at_once() {
     let text = "
