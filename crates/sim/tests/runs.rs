@@ -667,13 +667,12 @@ fn data_and_acks_that_overtake_each_other_cost_a_few_retransmissions_and_no_good
     for era in ["modern", "2012"] {
         let in_order = of(era, &[]).aggregate_goodput_mbps;
         for keys in [&["path.reorder=0.01"][..], &["path.reorder=0.01", "path.back_reorder=0.01"]] {
-            let result = of(era, keys);
-            assert!(
-                result.aggregate_goodput_mbps > 0.97 * in_order,
-                "{era} {keys:?}: {}",
-                result.aggregate_goodput_mbps
-            );
-            assert!(result.flows[0].retransmits <= 40, "{era} {keys:?}: {}", result.flows[0].retransmits);
+            for seed in ["seed=1", "seed=2", "seed=3", "seed=4", "seed=5"] {
+                let result = of(era, &[keys, &[seed]].concat());
+                let (goodput, again) = (result.aggregate_goodput_mbps, result.flows[0].retransmits);
+                assert!(goodput > 0.9 * in_order, "{era} {keys:?} {seed}: {goodput}");
+                assert!(again <= 120, "{era} {keys:?} {seed}: {again}");
+            }
         }
     }
 }

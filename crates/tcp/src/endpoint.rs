@@ -162,6 +162,10 @@ impl Endpoint {
     }
 
     fn on_established(&mut self, now: Time, segment: &Segment) {
+        if self.receiver.is_stale(segment) && !self.sender.is_overtaken_duplicate(segment) {
+            self.receiver.on_stale(now, segment);
+            return;
+        }
         if self.heard.is_some()
             && let Some(report) = report_in(segment)
         {

@@ -9,6 +9,7 @@
 //! arrived before      an ACK at once, with a D-SACK block                                    RFC 2883
 //! TSecr               of the earliest unacknowledged segment; of the last in-order one while data are missing
 //!                     TS.Recent = TSval if SEG.SEQ <= Last.ACK.sent                          RFC 7323 §4.3
+//! older than TS.Recent    dropped, and acknowledged: PAWS                                    RFC 7323 §5.3 R1
 //! window              the free buffer from rcv_nxt on, limited by the bound; its edge never moves back   RFC 7323 §2.4
 //! timer               40 ms, more with slower arrivals, up to 200 ms: Linux's "ato"
 //! ```
@@ -16,7 +17,7 @@
 //! The application reads in-order data at once, unless it is paused.
 //!
 //! *What it leaves out*: Linux's receive buffer tuning (the whole buffer is advertised from the start) and interactive
-//! mode (pingpong), PAWS (sequence numbers do not wrap), urgent data.
+//! mode (pingpong), urgent data.
 
 use crate::clock::is_before;
 use crate::config::Config;
@@ -80,6 +81,9 @@ pub(crate) struct Receiver {
     last_data_at: Option<Time>,
     last_needless_ack: Option<Time>,
     ts_recent: u32,
+    /// PAWS has rejected a segment: packets overtake each other. From then on a duplicate sets no timestamp. RFC 7323 §5.3,
+    /// R2 before R3, asks for that always; where all come in order, results would move, and have not been run again.
+    has_rejected: bool,
     echo: Echo,
     /// With DCTCP, the number of a delayed ACK that a change of the marks has made due: RFC 8257 §3.2.
     prior_ack: Option<u64>,
@@ -118,6 +122,7 @@ impl Receiver {
             last_data_at: None,
             last_needless_ack: None,
             ts_recent: 0,
+            has_rejected: false,
             echo: Echo::default(),
             prior_ack: None,
         }
@@ -215,6 +220,7 @@ impl Receiver {
     pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, rto: Span, srtt: Span) {
         if let Some(timestamps) = segment.timestamps
             && segment.seq <= self.last_ack_sent
+            && !(self.has_rejected && segment.end() < self.last_ack_sent)
             && !is_before(timestamps.value, self.ts_recent)
         {
             self.ts_recent = timestamps.value;
@@ -381,10 +387,34 @@ impl Receiver {
         self.recent[kept..].fill(0..0);
     }
 
-    /// Answers an old sequence number. Window probes have one, but so have ACKs that arrive late: hence the rate limit.
+    /// Whether PAWS takes this for a segment of long ago: RFC 7323 §5.3, R1. As in Linux (TCP_PAWS_WINDOW), not if it is
+    /// only a tick old.
+    pub(crate) fn is_stale(&self, segment: &Segment) -> bool {
+        segment.timestamps.is_some_and(|timestamps| is_before(timestamps.value, self.ts_recent.wrapping_sub(1)))
+    }
+
+    /// A segment that PAWS rejects: it is answered and dropped, data too. Linux's tcp_send_dupack().
+    pub(crate) fn on_stale(&mut self, now: Time, segment: &Segment) {
+        self.has_rejected = true;
+        if !segment.takes_sequence_numbers() {
+            self.answer_needless(now);
+        } else if segment.seq < self.rcv_nxt {
+            self.on_duplicate(segment.seq..segment.end().min(self.rcv_nxt));
+        } else {
+            self.ack_now();
+        }
+    }
+
+    /// Answers an old sequence number. Window probes have one, but so have ACKs that arrive late.
     fn answer_probe(&mut self, now: Time, seq: u64) {
-        let due = self.last_needless_ack.is_none_or(|last| now.saturating_since(last) >= NEEDLESS_ACK_EVERY);
-        if seq < self.last_ack_sent && due {
+        if seq < self.last_ack_sent {
+            self.answer_needless(now);
+        }
+    }
+
+    /// Answers what came late, at a limited rate: two ends must not answer each other's answers.
+    fn answer_needless(&mut self, now: Time) {
+        if self.last_needless_ack.is_none_or(|last| now.saturating_since(last) >= NEEDLESS_ACK_EVERY) {
             self.last_needless_ack = Some(now);
             self.ack_now();
         }

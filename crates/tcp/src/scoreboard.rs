@@ -44,6 +44,8 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 const EVER_RETRANSMITTED: u8 = 8;
 const FIN: u8 = 16;
+/// Found lost by time, and not sent since.
+const JUDGED: u8 = 32;
 /// A segment whose masked flags are not exactly LOST needs no retransmission.
 const LOST_PENDING_MASK: u8 = SACKED | LOST | RETRANSMITTED;
 
@@ -410,7 +412,7 @@ impl Scoreboard {
         let record = &mut self.records[index];
         self.pending -= u32::from(record.flags & LOST_PENDING_MASK == LOST);
         self.retransmitted_out += u32::from(record.flags & RETRANSMITTED == 0);
-        record.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        record.flags = record.flags & !JUDGED | RETRANSMITTED | EVER_RETRANSMITTED;
         record.sent_at = now;
         record.sent = sent;
         self.retransmissions.push_back(Retransmission { seq: record.seq, sent_at: now, snd_nxt });
@@ -457,17 +459,34 @@ impl Scoreboard {
         self.mark_lost(index, true);
     }
 
-    /// The first record that is neither SACKed nor lost nor retransmitted. Moves `marked_below` up to it.
+    /// The first record that is neither SACKed nor lost nor retransmitted, and that time has not judged before. Moves
+    /// `marked_below` up to it.
     pub(crate) fn next_unmarked(&mut self) -> Option<Record> {
         let mut index = self.index_of(self.marked_below);
         while let Some(record) = self.records.get(index) {
-            if record.flags & (SACKED | LOST | RETRANSMITTED) == 0 {
+            if record.flags & (SACKED | LOST | RETRANSMITTED | JUDGED) == 0 {
                 return Some(*record);
             }
             self.marked_below = record.end;
             index += 1;
         }
         None
+    }
+
+    /// When the last segment was sent of those that are in flight, as far as is known, and were sent before `latest`: a
+    /// time and an end.
+    pub(crate) fn last_in_flight_before(&self, latest: (Time, u64)) -> Option<Time> {
+        let in_flight = |record: &&Record| record.is_retransmitted() || record.flags & (SACKED | LOST | JUDGED) == 0;
+        let before = |record: &&Record| (record.sent_at, record.end) < latest;
+        self.records.iter().filter(in_flight).filter(before).map(|record| record.sent_at).max()
+    }
+
+    /// The record that [`next_unmarked`](Self::next_unmarked) has returned is lost, by time. If that proves wrong, time
+    /// does not find it lost again before it is sent again: Linux's list by time of sending has it no more.
+    pub(crate) fn mark_next_lost(&mut self) {
+        let index = self.index_of(self.marked_below);
+        self.records[index].flags |= JUDGED;
+        self.mark_lost(index, false);
     }
 
     /// Removes all marks of loss: the losses were spurious.
@@ -515,7 +534,7 @@ impl Scoreboard {
         for record in &self.records {
             assert!(!(record.is_sacked() && (record.is_lost() || record.is_retransmitted())));
             assert!(record.seq >= self.retransmit_from || !record.is_pending());
-            assert!(record.end > self.marked_below || record.flags & (SACKED | LOST | RETRANSMITTED) != 0);
+            assert!(record.end > self.marked_below || record.flags & (SACKED | LOST | RETRANSMITTED | JUDGED) != 0);
         }
         if let Some(front) = self.records.front() {
             assert!(self.sacked.iter().all(|range| range.start >= front.seq));

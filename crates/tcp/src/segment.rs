@@ -24,7 +24,7 @@ const LINK_BYTES: u64 = 12;
 /// The space for options that the data offset leaves: RFC 9293 §3.1.
 const OPTIONS_MAX_BYTES: u64 = 40;
 /// SACK blocks that fit into 40 bytes of options.
-const SACK_BLOCKS: usize = 4;
+pub(crate) const SACK_BLOCKS: usize = 4;
 /// SACK blocks that fit beside timestamps.
 pub(crate) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
 

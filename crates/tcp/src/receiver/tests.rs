@@ -104,6 +104,41 @@ fn rfc_7323_an_ack_of_a_hole_echoes_what_came_last_in_order() {
     assert_eq!(step(2500, 4), (4, 3500)); // D
 }
 
+/// RFC 7323 §5.3: R1, with Linux's tick of grace; and R2 before R3, so that a duplicate is not recorded.
+///
+/// ```text
+/// sent at   10 A    11 B    12 C    13 D    38 E    39 F    40 B again
+/// arrives      A            C                               B again, D: stale, E: stale, F
+/// ```
+#[test]
+fn what_a_retransmission_has_overtaken_is_dropped_as_stale() {
+    let mut receiver = receiver(&acknowledging_all(), 1000);
+    let of = |seq, value| Segment {
+        seq,
+        payload_bytes: 500,
+        has_ack: true,
+        timestamps: Some(Timestamps { value, echo: 0 }),
+        ..Segment::default()
+    };
+    for (seq, value, recorded) in [(1000, 10, 10), (2000, 12, 10), (1500, 40, 40)] {
+        assert!(!receiver.is_stale(&of(seq, value)));
+        assert_eq!(echo(&mut receiver, seq, value), recorded);
+        receiver.on_ack_sent(true);
+    }
+    assert_eq!([13, 38, 39, 40].map(|value| receiver.is_stale(&of(2500, value))), [true, true, false, false]);
+    // D is lost by that: its ACK is at once, and reports nothing.
+    receiver.on_stale(Time::ZERO, &of(2500, 13));
+    assert!(receiver.wants_ack());
+    assert_eq!((receiver.rcv_nxt(), receiver.sack_blocks(4).0.len()), (2500, 0));
+    receiver.on_ack_sent(true);
+    // The first B arrives at last: stale, and a duplicate.
+    receiver.on_stale(Time::ZERO, &of(1500, 11));
+    assert_eq!(receiver.sack_blocks(4).0.iter(2500).collect::<Vec<_>>(), Vec::from([1500..2000]));
+    receiver.on_ack_sent(true);
+    // A duplicate that is newer, as of a needless retransmission, makes nothing stale.
+    assert_eq!(echo(&mut receiver, 1500, 50), 40);
+}
+
 #[test]
 fn the_delay_follows_the_arrivals_between_its_limits() {
     let delayed_ack = DelayedAck { segments: 8, quick_segments: 0, ..DelayedAck::LINUX };

@@ -4,10 +4,10 @@
 use super::recovery::{Delivery, MIN_SSTHRESH};
 use super::transmit::Nothing;
 use super::{Sender, micros};
-use crate::clock::ticks;
+use crate::clock::{is_before, ticks};
 use crate::config::Recovery;
 use crate::rate::RateSample;
-use crate::segment::Segment;
+use crate::segment::{SACK_BLOCKS, Segment};
 use lasthop_connection::CongestionState;
 use lasthop_laws::{Acked, Law, Sample, Steering};
 use lasthop_units::{Rate, Span, Time};
@@ -26,6 +26,8 @@ pub(crate) struct Ack {
     pub(crate) delivered: u32,
     /// snd_una before it.
     pub(crate) prior_una: u64,
+    /// The highest SACKed byte before it.
+    pub(crate) prior_highest: u64,
     /// snd_una advanced.
     pub(crate) advanced: bool,
     /// A duplicate ACK: RFC 5681 §2.
@@ -68,13 +70,19 @@ impl Sender {
             self.take_window(segment);
             return;
         }
-        self.f_rto_new_data = false;
+        (self.f_rto_new_data, self.only_late) = (false, false);
         let (in_flight_before, lost_before) = (self.in_flight(), self.board.lost_ever);
         let echo = segment.timestamps.map_or(0, |timestamps| timestamps.echo);
-        let mut ack = Ack { echo, prior_una: self.snd_una, ..Ack::default() };
+        let prior_highest = self.board.highest_sacked().unwrap_or(0);
+        let mut ack = Ack { echo, prior_una: self.snd_una, prior_highest, ..Ack::default() };
         let opened = self.take_window(segment);
         if with_sack {
             self.take_sack(now, segment, &mut ack);
+        }
+        if segment.ack < self.snd_una {
+            // As in Linux, an ACK that was overtaken gives no sample and moves no window.
+            self.recover(now, &mut ack);
+            return;
         }
         if segment.ack > self.snd_una {
             self.take_cumulative(now, segment.ack, &mut ack);
@@ -166,12 +174,25 @@ impl Sender {
         self.apply_bound(now);
     }
 
-    /// RFC 9293 §3.10.7.4: takes the window of the newest segment. Returns whether it changed.
+    /// Whether its window is newer than the last one taken: RFC 9293 §3.10.7.4.
+    fn is_window_newer(&self, segment: &Segment) -> bool {
+        segment.ack > self.snd_una
+            || segment.seq > self.snd_wl1
+            || (segment.seq == self.snd_wl1
+                && segment.ack >= self.snd_wl2
+                && u64::from(segment.window_bytes) > self.snd_wnd)
+    }
+
+    /// An old ACK that PAWS lets pass: one more duplicate of the newest. Linux's tcp_disordered_ack().
+    #[cold]
+    pub(crate) fn is_overtaken_duplicate(&self, segment: &Segment) -> bool {
+        !segment.takes_sequence_numbers() && segment.ack == self.snd_una && !self.is_window_newer(segment)
+    }
+
+    /// Takes the window of the newest segment. Returns whether it changed.
     fn take_window(&mut self, segment: &Segment) -> bool {
         let window = u64::from(segment.window_bytes);
-        let newer = segment.ack > self.snd_una
-            || segment.seq > self.snd_wl1
-            || (segment.seq == self.snd_wl1 && segment.ack >= self.snd_wl2 && window > self.snd_wnd);
+        let newer = self.is_window_newer(segment);
         self.probes_unanswered = 0;
         if !newer || segment.ack < self.snd_una {
             return false;
@@ -194,22 +215,30 @@ impl Sender {
             let second = segment.sack.iter(segment.ack).nth(1);
             self.take_d_sack(segment.ack, first, second, ack);
         }
-        let highest_before = self.board.highest_sacked().unwrap_or(0);
+        let highest_before = ack.prior_highest;
         let min_rtt = self.min_rtt.nanos();
         let below = self.snd_una.max(segment.ack);
         let payload = self.payload_bytes;
         let Self { board, rate, rack, reordering, recovery_point, snd_nxt, .. } = self;
-        for block in first.into_iter().chain(blocks) {
-            // A D-SACK lies below snd_una, or within SACKed data.
-            if block.start < below || block.end > *snd_nxt {
-                continue;
-            }
+        // A D-SACK lies below snd_una, or within SACKed data.
+        let valid = |block: &Range<u64>| block.start >= below && block.end <= *snd_nxt;
+        let mut sorted = [const { 0..0 }; SACK_BLOCKS];
+        let mut count = 0;
+        for block in first.into_iter().chain(blocks).filter(valid) {
+            sorted[count] = block;
+            count += 1;
+        }
+        // As in Linux from the lowest up, where it matters: the round trip that RACK takes is the last one's.
+        if reordering.is_high() {
+            sorted[..count].sort_unstable_by_key(|block| block.start);
+        }
+        for block in sorted.into_iter().take(count) {
             board.sack(block, |record| {
                 ack.sacked += 1;
                 if !record.was_ever_retransmitted() {
                     ack.sacked_first.get_or_insert(record.sent_at);
                     ack.sacked_last = Some(record.sent_at);
-                    reordering.on_delivered(record.seq, highest_before, payload);
+                    reordering.on_delivered(record.seq, highest_before, highest_before, payload);
                     ack.original_delivered |= record.end <= *recovery_point;
                 }
                 rate.on_segment_delivered(&record.sent, record.sent_at);
@@ -238,9 +267,10 @@ impl Sender {
     }
 
     fn take_cumulative(&mut self, now: Time, to: u64, ack: &mut Ack) {
-        let highest_sacked = self.board.highest_sacked().unwrap_or(0);
+        let (highest_before, highest) = (ack.prior_highest, self.board.highest_sacked().unwrap_or(0));
         let min_rtt = self.min_rtt.nanos();
         let payload = self.payload_bytes;
+        let (granularity, echo) = (self.config.timestamp_granularity, if self.timestamps { ack.echo } else { 0 });
         let Self { board, rate, rack, reordering, recovery_point, .. } = self;
         board.acknowledge(to, |record| {
             ack.passed += 1;
@@ -254,11 +284,18 @@ impl Sender {
             if !record.was_ever_retransmitted() {
                 ack.acked_first.get_or_insert(record.sent_at);
                 ack.acked_last = Some(record.sent_at);
-                reordering.on_delivered(record.seq, highest_sacked, payload);
+                reordering.on_delivered(record.seq, highest_before, highest, payload);
                 ack.original_delivered |= record.end <= *recovery_point;
             }
             rate.on_segment_delivered(&record.sent, record.sent_at);
-            rack.on_delivered(now, record, min_rtt);
+            // Linux's tcp_skb_spurious_retrans(): the echo is from before the retransmission, so the original arrived.
+            let original = record.was_ever_retransmitted()
+                && reordering.is_high()
+                && echo != 0
+                && is_before(echo, ticks(record.sent_at, granularity));
+            if !original {
+                rack.on_delivered(now, record, min_rtt);
+            }
         });
         ack.advanced = true;
         self.snd_una = to;
@@ -332,7 +369,7 @@ impl Sender {
             if ack.delivered > 0 {
                 self.reduce(in_flight, ack);
             }
-        } else if ack.advanced && !ack.full {
+        } else if (ack.advanced && !ack.full) || (ack.sacked > 0 && self.uses_rack() && self.reordering.is_high()) {
             flags |= if self.is_held_by_bound(now) { Acked::HELD } else { Acked::MAY_GROW };
         }
         if self.is_cwnd_limited() {

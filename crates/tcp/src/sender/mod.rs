@@ -105,6 +105,8 @@ pub(crate) struct Sender {
     pub(crate) f_rto: bool,
     /// Its step 2b: only new data until the next ACK.
     pub(crate) f_rto_new_data: bool,
+    /// The last ACK says that what was sent again was only late: no retransmissions until the next ACK.
+    pub(crate) only_late: bool,
     pub(crate) duplicate_acks: u32,
     /// Without SACK: segments reported by duplicate ACKs and not passed by the cumulative ACK.
     pub(crate) duplicates_delivered: u32,
@@ -197,6 +199,7 @@ impl Sender {
             undo: Undo::default(),
             f_rto: false,
             f_rto_new_data: false,
+            only_late: false,
             duplicate_acks: 0,
             duplicates_delivered: 0,
             partial_acks: 0,

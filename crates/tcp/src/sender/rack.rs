@@ -16,7 +16,12 @@
 //! *Differs from the RFC*: the reordering timer is set for the first segment that would be lost, not for the last, so
 //! that each loss is found at its own time. *As in Linux*: an original that arrives below the highest SACKed byte is
 //! reordering.
+//!
+//! Where originals were overtaken by more than three segments ([`Reordering::is_high`]), *as in Linux*: the timer is set
+//! for the last segment, and 2 ms later; only an ACK with news finds losses; SACK blocks are taken from the lowest up; a
+//! loss that was undone is not found by time again; an echo from before a retransmission says that its original arrived.
 
+use super::timer::TIMEOUT_SLACK;
 use super::{Ack, Sender, TimerKind};
 use crate::scoreboard::Record;
 use lasthop_connection::CongestionState;
@@ -29,6 +34,8 @@ pub(crate) struct Rack {
     end: u64,
     rtt: Span,
     valid: bool,
+    /// Something was delivered since losses were last looked for.
+    advanced: bool,
     /// RACK.reo_wnd_mult - 1.
     extra_quarters: u32,
     /// RACK.reo_wnd_persist: recoveries until the window is small again.
@@ -45,6 +52,8 @@ pub(crate) struct Reordering {
     /// DupThresh, in segments: 3, or as far as one was overtaken, 300 at most; 3 again after a timeout that it may have
     /// caused.
     pub(crate) segments: u32,
+    /// The same, but without an ACK that advances and SACKs at once, which has overtaken nothing.
+    overtaken: u64,
 }
 
 /// The default of Linux's `net.ipv4.tcp_max_reordering`, in segments.
@@ -52,13 +61,15 @@ const MAX_REORDERING: u64 = 300;
 
 impl Default for Reordering {
     fn default() -> Self {
-        Self { seen: false, segments: crate::scoreboard::DUP_THRESH }
+        Self { seen: false, segments: crate::scoreboard::DUP_THRESH, overtaken: 0 }
     }
 }
 
 impl Reordering {
-    /// An original of `payload` bytes a segment, at `seq`, was delivered when `highest` had been SACKed.
-    pub(crate) fn on_delivered(&mut self, seq: u64, highest: u64, payload: u32) {
+    /// An original of `payload` bytes a segment, at `seq`, was delivered when `highest` had been SACKed; `before`: by an
+    /// earlier ACK.
+    pub(crate) fn on_delivered(&mut self, seq: u64, before: u64, highest: u64, payload: u32) {
+        self.overtaken = self.overtaken.max(before.saturating_sub(seq).div_ceil(u64::from(payload)));
         if seq < highest {
             self.seen = true;
             let overtaken = (highest - seq).div_ceil(u64::from(payload)).min(MAX_REORDERING);
@@ -66,10 +77,15 @@ impl Reordering {
         }
     }
 
+    /// Whether originals overtake each other by more than DupThresh.
+    pub(crate) fn is_high(&self) -> bool {
+        self.overtaken > u64::from(crate::scoreboard::DUP_THRESH)
+    }
+
     /// tcp_enter_loss(): a timeout though many were SACKed suggests that the extent was over-estimated.
     pub(crate) fn on_timeout(&mut self, sacked_out: u32) {
         if sacked_out >= crate::scoreboard::DUP_THRESH {
-            self.segments = crate::scoreboard::DUP_THRESH;
+            (self.segments, self.overtaken) = (crate::scoreboard::DUP_THRESH, 0);
         }
     }
 }
@@ -100,6 +116,7 @@ impl Rack {
             return;
         }
         self.rtt = rtt;
+        self.advanced = true;
         if !self.valid || sent_after((record.sent_at, record.end), (self.sent_at, self.end)) {
             (self.sent_at, self.end, self.valid) = (record.sent_at, record.end, true);
         }
@@ -119,6 +136,11 @@ impl Rack {
         if self.persist == 0 {
             self.extra_quarters = 0;
         }
+    }
+
+    /// A reduction was undone: losses are looked for again.
+    pub(crate) fn on_undone(&mut self) {
+        self.advanced = true;
     }
 
     /// Linux's tcp_try_undo_dsack().
@@ -148,6 +170,12 @@ impl Sender {
         self.rack.rtt + self.reordering_window()
     }
 
+    /// Whether an ACK gives reason to look for losses. Where packets overtake each other, one without news does not: as in
+    /// Linux, only a timer finds that time has passed.
+    pub(super) fn looks_for_losses(&self) -> bool {
+        self.rack.advanced || !self.reordering.is_high()
+    }
+
     pub(crate) fn reordering_timer_is_set(&self) -> bool {
         self.timer.kind == TimerKind::Reordering && self.timer.at < Time::MAX
     }
@@ -158,6 +186,7 @@ impl Sender {
         if !self.rack.valid {
             return false;
         }
+        self.rack.advanced = false;
         let latest = (self.rack.sent_at, self.rack.end);
         let deadline = self.rack_deadline();
         let mut soonest = Time::MAX;
@@ -170,7 +199,11 @@ impl Sender {
                 soonest = lost_at;
                 break;
             }
-            self.board.mark_lost_below(record.end);
+            if self.reordering.is_high() {
+                self.board.mark_next_lost();
+            } else {
+                self.board.mark_lost_below(record.end);
+            }
         }
         let mut again = false;
         while let Some((retransmission, record)) = self.board.oldest_retransmission() {
@@ -185,7 +218,10 @@ impl Sender {
             self.board.mark_oldest_retransmission_lost();
             again = true;
         }
-        if soonest < Time::MAX {
+        if soonest < Time::MAX && self.reordering.is_high() {
+            let last = self.board.last_in_flight_before(latest).expect("one is not lost yet");
+            self.arm_reordering(last.saturating_add(deadline) + TIMEOUT_SLACK);
+        } else if soonest < Time::MAX {
             self.arm_reordering(soonest);
         }
         again

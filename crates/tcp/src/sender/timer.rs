@@ -42,7 +42,7 @@ const GIVE_UP_PROBES: u32 = 15;
 /// Interval of retries after the host refused a retransmission: TCP_RESOURCE_PROBE_INTERVAL.
 const HOST_RETRY: Span = Span::from_millis(500);
 /// Linux adds two jiffies to a probe timeout: TCP_TIMEOUT_MIN.
-const PROBE_SLACK: Span = Span::from_millis(2);
+pub(super) const TIMEOUT_SLACK: Span = Span::from_millis(2);
 
 impl Sender {
     pub(crate) fn on_timeout(&mut self, now: Time) {
@@ -154,7 +154,7 @@ impl Sender {
         }
         let Some(head) = self.board.front() else { return false };
         let timeout = match self.rtt.srtt() {
-            Some(srtt) => srtt * 2 + if self.board.len() == 1 { self.rtt.floor() } else { PROBE_SLACK },
+            Some(srtt) => srtt * 2 + if self.board.len() == 1 { self.rtt.floor() } else { TIMEOUT_SLACK },
             None => self.rtt.initial(),
         };
         let from = if advanced { now } else { head.sent_at };

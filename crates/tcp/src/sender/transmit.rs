@@ -85,7 +85,7 @@ impl Sender {
             return None;
         }
         // RFC 6675 §4 NextSeg (1)
-        if self.board.pending() > 0 && !self.f_rto_new_data {
+        if self.board.pending() > 0 && !self.f_rto_new_data && !self.only_late {
             if in_flight >= cwnd {
                 return None;
             }

@@ -109,6 +109,71 @@ impl Solo {
     }
 }
 
+// Packets that overtake each other.
+
+fn with_timestamps() -> Config {
+    Config { timestamps: true, timestamp_granularity: Span::from_millis(1), ..modern() }
+}
+
+impl Solo {
+    /// An ACK sent at tick `value` that echoes `echo`; returns the numbers of the segments sent.
+    fn stamped(&mut self, ms: u64, (value, echo): (u32, u32), number: u64, sacked: &[Range<u64>]) -> Vec<u64> {
+        // Beside timestamps a segment has 12 bytes fewer.
+        let seq = |number: u64| number * 988 + 1;
+        let ack = seq(number);
+        let mut sack = SackBlocks::default();
+        for block in sacked {
+            sack.push(ack, seq(block.start)..seq(block.end));
+        }
+        let timestamps = Some(crate::Timestamps { value, echo });
+        let window_bytes = self.receiver_bytes;
+        let ack = Segment { seq: 1, ack, has_ack: true, window_bytes, sack, timestamps, ..Segment::default() };
+        self.end.on_segment(at(ms), &ack);
+        let mut sent = Vec::new();
+        while let Some(segment) = self.end.poll_transmit(at(ms)) {
+            self.end.check();
+            if segment.payload_bytes > 0 {
+                sent.push((segment.seq - 1) / 988);
+            }
+        }
+        sent
+    }
+
+    fn sacked(&self) -> u32 {
+        self.info().sacked_segments
+    }
+}
+
+/// Linux's tcp_disordered_ack(): of ACKs that were overtaken only those count that repeat the newest.
+#[test]
+fn an_ack_that_was_overtaken_counts_only_as_a_duplicate() {
+    let mut solo = Solo::new(&with_timestamps(), 100);
+    solo.stamped(100, (200, 101), 2, &[]);
+    assert_eq!(solo.info().unacked_segments, 12);
+    // Sent before that one: below it, and its SACK is not taken. A tick is no age.
+    solo.stamped(101, (190, 101), 1, &[4..5]);
+    assert_eq!(solo.sacked(), 0);
+    solo.stamped(102, (199, 101), 1, &[5..6]);
+    assert_eq!(solo.sacked(), 1);
+    solo.stamped(103, (190, 101), 2, &[4..6]);
+    assert_eq!(solo.sacked(), 2);
+}
+
+/// tcp_may_raise_cwnd(): once segments are overtaken by more than three, SACKed ones let the window grow, too. Slow
+/// start: one for each.
+#[test]
+fn with_much_reordering_sacked_segments_let_the_window_grow() {
+    let mut solo = Solo::new(&modern(), 100);
+    let window = |solo: &Solo| solo.info().tcp.cwnd_segments;
+    solo.ack(100, 0, &[4..5]);
+    assert_eq!(window(&solo), 10);
+    // 0 comes after 4, which is five segments further at its end.
+    solo.ack(101, 1, &[4..5]);
+    assert_eq!(window(&solo), 11);
+    solo.ack(102, 1, &[4..6]);
+    assert_eq!((window(&solo), solo.state()), (12, CongestionState::Disorder));
+}
+
 // Timeouts.
 
 /// RFC 6298 §5.7, Karn: the ACK of a retransmission is no sample, and the timeout stays doubled until the first sample.

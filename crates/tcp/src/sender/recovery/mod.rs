@@ -44,6 +44,9 @@ impl Sender {
             CongestionState::Recovery => {
                 if ack.advanced {
                     self.on_partial_ack(now, ack);
+                    if self.only_late {
+                        return;
+                    }
                 } else if self.recovery == Recovery::NewReno && ack.duplicate {
                     self.window.cwnd_segments += 1; // RFC 6582 §3.2 (3)
                 }
@@ -161,7 +164,7 @@ impl Sender {
         let (lost_before, pending_before) = (self.board.lost_out(), self.board.pending());
         let mut again = false;
         if self.uses_rack() {
-            again = self.detect_losses_by_time(now);
+            again = self.looks_for_losses() && self.detect_losses_by_time(now);
             ack.timer_set = self.reordering_timer_is_set();
         } else if self.uses_sack {
             if self.state != CongestionState::Loss {

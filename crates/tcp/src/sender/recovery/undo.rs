@@ -96,6 +96,7 @@ impl Sender {
             self.undone += 1;
         }
         self.undo.marker = None;
+        self.rack.on_undone();
         self.apply_bound(now);
     }
 
@@ -128,11 +129,14 @@ impl Sender {
         }
         // As in tcp_try_undo_partial(): a delayed segment has filled the hole.
         let highest = self.board.highest_sacked().unwrap_or(self.snd_una);
-        self.reordering.on_delivered(ack.prior_una, highest, self.payload_bytes);
+        self.reordering.on_delivered(ack.prior_una, highest, highest, self.payload_bytes);
         if self.board.retransmitted_out() == 0 {
             self.undo_reduction(now, true);
             self.close_episode();
             self.open_or_disorder();
+        } else {
+            // Since RACK, nothing more is taken for lost or sent again meanwhile, but new data go.
+            self.only_late = self.uses_rack();
         }
         true
     }
