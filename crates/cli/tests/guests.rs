@@ -264,7 +264,7 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
         (&["exec", "one-station", "--clock", "virtual", "--wifi", "mac80211", "--", "true"], "accepted: --wifi model"),
         (
             &["run", &ten, "--hosts", "kernel", "--clock", "virtual", "--wifi", "mac80211"],
-            "refused-radios.toml:14: hosts[0].tcp.tsq_pacing_shift: --wifi mac80211 cannot have 10 (accepted: 7)",
+            "refused-radios.toml:13: hosts[0].tcp.tsq_pacing_shift: --wifi mac80211 cannot have 10 (accepted: 7)",
         ),
         (
             &[
