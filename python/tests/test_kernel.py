@@ -42,11 +42,11 @@ def test_a_kernels_own_tcp_runs_in_an_emulated_machine(monkeypatch: pytest.Monke
     command = os.environ.get("LASTHOP")
     if command is None or shutil.which("qemu-system-x86_64") is None:
         pytest.skip("no command in LASTHOP (scripts/test-python sets it), or no qemu-system-x86_64")
-    # Where the tests of crates/guest keep a kernel.
-    monkeypatch.setenv("XDG_CACHE_HOME", str(Path(command).parents[1] / "virtual-time"))
+    # Where the tests of crates/cli keep a kernel.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path(command).parents[1] / "tmp"))
     listed = subprocess.run([command, "kernels", "list"], capture_output=True, text=True, check=True).stdout
     if not any(line.startswith("debian-6.12 ") and " 6.12." in line for line in listed.splitlines()):
-        pytest.skip("no kernel here: the tests of crates/guest fetch one")
+        pytest.skip("no kernel here: the tests of crates/cli fetch one")
     run = lasthop.simulate(ONE, hosts="kernel", clock="virtual", seed=7)
     assert run.valid and run.seed == 7 and len(run.series) > 0
     assert (run.hosts_kind, run.clock, run.kernel) == ("kernel", "virtual", "debian-6.12")
