@@ -1,4 +1,5 @@
-//! The command with kernel hosts in virtual time, which does not depend on how busy this machine is: these tests take what others leave of the processors.
+//! The command with kernel hosts in virtual time. A busy machine changes nothing in it, so these tests take what others leave of the
+//! processors.
 
 mod common;
 mod differential;

@@ -62,7 +62,7 @@ fn reply(question: &Question) -> io::Result<(Answer, Vec<u8>)> {
     let answer = match question {
         Question::Look(path) => {
             let found = fs::symlink_metadata(path)?;
-            // A folder's change with what others do: /proc has a link for each process.
+            // Size and links of a folder change with what others do: /proc has a link for each process.
             let (size, links) = if found.is_dir() { (4096, 1) } else { (found.size(), found.nlink()) };
             Answer::Entry(Entry {
                 mode: found.mode(),

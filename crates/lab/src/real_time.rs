@@ -428,8 +428,8 @@ impl<'a> RealTime<'a> {
         Ok(more)
     }
 
-    /// The oldest packet of a device, which is the end of this number but over radios; if the model has room for it. The model has the queues of servers, and on links those
-    /// of hosts, and drops at their tails. A station's queue is its device.
+    /// The oldest packet of the device of this number, if the model has room for it. Without radios each end has one device. The model has
+    /// the queues of servers, and on links those of hosts, and drops at their tails. A station's queue is its device.
     fn next_packet(&mut self, end: usize) -> Result<Option<Packet<Arc<[u8]>>>> {
         let Some(held) = self.held.get_mut(end) else { return self.read(end) };
         let Some(packet) = held.take().map_or_else(|| self.read(end), |packet| Ok(Some(packet)))? else {
