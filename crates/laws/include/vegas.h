@@ -95,7 +95,7 @@ static inline void lh_vegas_move(const struct lh_vegas *law, const struct lh_veg
 	}
 	window->cwnd_segments = lh_max(window->cwnd_segments, 2);
 	/* tcp_current_ssthresh() */
-	window->ssthresh_segments = lh_max(window->ssthresh_segments,
+	window->ssthresh_segments = lh_max(lh_max(window->ssthresh_segments, LH_MIN_SSTHRESH),
 					   (window->cwnd_segments >> 1) + (window->cwnd_segments >> 2));
 }
 

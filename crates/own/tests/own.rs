@@ -384,8 +384,9 @@ fn a_damaged_product_is_made_again_and_what_a_killed_build_left_is_deleted() {
     let again = Workshop { cache: other, ..workshop(folder.path()) }.build(&header).expect("made again");
     assert_eq!(again.folder, moved);
     for product in names {
+        // Not the same: they name the folder of their build, and the number of its process.
         let bytes = |folder: &Path| fs::read(folder.join(product)).expect("a product").len();
-        assert_eq!(bytes(&moved), bytes(&products), "{product}");
+        assert!(bytes(&moved).abs_diff(bytes(&products)) <= 64, "{product}");
     }
 }
 

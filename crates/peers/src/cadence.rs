@@ -1,5 +1,5 @@
 //! How often a host sends beacons: often enough to be known, and rarely enough that all beacons take under 3 % of the
-//! air.
+//! air, in the mean.
 //!
 //! A beacon takes at most some 2 ms of air. It goes up to the access point and down again at 1 Mb/s, each time with the
 //! overhead of a frame (measured: docs/models/beacon.md). So each host sends less often where there are more hosts

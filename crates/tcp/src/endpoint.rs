@@ -162,8 +162,10 @@ impl Endpoint {
     }
 
     fn on_established(&mut self, now: Time, segment: &Segment) {
-        if self.receiver.is_stale(segment) && !self.sender.is_overtaken_duplicate(segment) {
-            self.receiver.on_stale(now, segment);
+        let overtaken = |rcv_nxt: u64| segment.seq == rcv_nxt && self.sender.is_overtaken_duplicate(segment);
+        let stale = self.receiver.is_stale(segment) && !overtaken(self.receiver.rcv_nxt());
+        if stale || self.receiver.is_old(segment) {
+            self.receiver.on_rejected(now, segment);
             return;
         }
         if self.heard.is_some()

@@ -70,6 +70,11 @@ impl DeliveryRate {
         }
     }
 
+    /// What an ACK delivers was sent when this many were delivered: that of the last sent. `None`: it delivers nothing.
+    pub(crate) fn prior_delivered(&self) -> Option<u32> {
+        self.prior.map(|(prior, _)| prior.delivered)
+    }
+
     /// The ACK is processed: it delivered `delivered` new segments. Returns its sample, if it is one.
     pub(crate) fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) -> Option<RateSample> {
         if delivered > 0 {

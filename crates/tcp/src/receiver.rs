@@ -9,7 +9,8 @@
 //! arrived before      an ACK at once, with a D-SACK block                                    RFC 2883
 //! TSecr               of the earliest unacknowledged segment; of the last in-order one while data are missing
 //!                     TS.Recent = TSval if SEG.SEQ <= Last.ACK.sent                          RFC 7323 §4.3
-//! older than TS.Recent    dropped, and acknowledged: PAWS                                    RFC 7323 §5.3 R1
+//! all before the last ACK, or older than TS.Recent (PAWS)
+//!                     dropped, and acknowledged                          RFC 9293 §3.10.7.4, RFC 7323 §5.3
 //! window              the free buffer from rcv_nxt on, limited by the bound; its edge never moves back   RFC 7323 §2.4
 //! timer               40 ms, more with slower arrivals, up to 200 ms: Linux's "ato"
 //! ```
@@ -77,13 +78,12 @@ pub(crate) struct Receiver {
     duplicates_of: u64,
     last_ack_sent: u64,
     quick_left: u32,
+    /// Data have arrived since the last ACK: ICSK_ACK_SCHED.
+    scheduled: bool,
     wait: Span,
     last_data_at: Option<Time>,
     last_needless_ack: Option<Time>,
     ts_recent: u32,
-    /// PAWS has rejected a segment: packets overtake each other. From then on a duplicate sets no timestamp. RFC 7323 §5.3,
-    /// R2 before R3, asks for that always; where all come in order, results would move, and have not been run again.
-    has_rejected: bool,
     echo: Echo,
     /// With DCTCP, the number of a delayed ACK that a change of the marks has made due: RFC 8257 §3.2.
     prior_ack: Option<u64>,
@@ -118,11 +118,11 @@ impl Receiver {
             duplicates_of: 0,
             last_ack_sent: 0,
             quick_left: config.delayed_ack.quick_segments,
+            scheduled: false,
             wait: config.delayed_ack.timer_min,
             last_data_at: None,
             last_needless_ack: None,
             ts_recent: 0,
-            has_rejected: false,
             echo: Echo::default(),
             prior_ack: None,
         }
@@ -220,7 +220,6 @@ impl Receiver {
     pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, rto: Span, srtt: Span) {
         if let Some(timestamps) = segment.timestamps
             && segment.seq <= self.last_ack_sent
-            && !(self.has_rejected && segment.end() < self.last_ack_sent)
             && !is_before(timestamps.value, self.ts_recent)
         {
             self.ts_recent = timestamps.value;
@@ -229,10 +228,9 @@ impl Receiver {
             self.echo.on_marked();
         }
         if !segment.takes_sequence_numbers() {
-            self.answer_probe(now, segment.seq);
             return;
         }
-        self.pace_acks(now, rto);
+        self.scheduled = true;
         if self.echo.is_on() {
             self.take_mark(segment);
         }
@@ -246,6 +244,7 @@ impl Receiver {
             self.on_out_of_order(seq..end);
             self.ack_out_of_order(now, srtt);
         } else {
+            self.pace_acks(now, rto);
             self.on_in_order(now, seq, end, segment.push);
         }
     }
@@ -315,29 +314,30 @@ impl Receiver {
 
     fn on_duplicate(&mut self, block: Range<u64>) {
         self.d_sack = Some(block);
+        // Linux's tcp_enter_quickack_mode()
         self.quick_left = self.quick_left.max(self.quick_segments);
+        self.wait = self.timer_min;
         self.ack_now();
     }
 
     /// Linux's __tcp_ack_snd_check(): the first three at once, then several together.
     fn ack_out_of_order(&mut self, now: Time, srtt: Span) {
+        if !self.compresses || !self.sack || self.quick_left > 0 || self.compressed >= COMPRESSION_SEGMENTS {
+            self.ack_now();
+            return;
+        }
         if self.duplicates_of != self.rcv_nxt {
             self.duplicates_of = self.rcv_nxt;
             self.duplicates_sent = 0;
         }
-        let compress = self.compresses
-            && self.sack
-            && self.quick_left == 0
-            && self.compressed < COMPRESSION_SEGMENTS
-            && self.duplicates_sent >= UNCOMPRESSED_DUPLICATES;
-        if compress {
-            self.compressed += 1;
-            if self.compressed_at == Time::MAX {
-                self.compressed_at = now + COMPRESSION_DELAY.min(srtt / COMPRESSION_SHARE);
-            }
-        } else {
+        if self.duplicates_sent < UNCOMPRESSED_DUPLICATES {
             self.duplicates_sent += 1;
             self.ack_now();
+            return;
+        }
+        self.compressed += 1;
+        if self.compressed_at == Time::MAX {
+            self.compressed_at = now + COMPRESSION_DELAY.min(srtt / COMPRESSION_SHARE);
         }
     }
 
@@ -350,7 +350,7 @@ impl Receiver {
         let mut fresh = 0;
         self.out_of_order.insert(block.clone(), |range| fresh += range.end - range.start);
         if fresh == 0 {
-            self.on_duplicate(block);
+            self.d_sack = Some(block);
         }
         // RFC 2018 §4: the block of the newest segment first, the others in the order of their last report.
         let newest = self.out_of_order.containing(start).expect("it was just inserted").clone();
@@ -387,34 +387,28 @@ impl Receiver {
         self.recent[kept..].fill(0..0);
     }
 
+    /// Whether all of a segment lies before the last ACK, as in a window probe, a needless retransmission, or an ACK that
+    /// data have overtaken. RFC 9293 §3.10.7.4, but with Linux's rcv_wup for RCV.NXT, tcp_sequence().
+    pub(crate) fn is_old(&self, segment: &Segment) -> bool {
+        segment.end() < self.last_ack_sent
+    }
+
     /// Whether PAWS takes this for a segment of long ago: RFC 7323 §5.3, R1. As in Linux (TCP_PAWS_WINDOW), not if it is
     /// only a tick old.
     pub(crate) fn is_stale(&self, segment: &Segment) -> bool {
         segment.timestamps.is_some_and(|timestamps| is_before(timestamps.value, self.ts_recent.wrapping_sub(1)))
     }
 
-    /// A segment that PAWS rejects: it is answered and dropped, data too. Linux's tcp_send_dupack().
-    pub(crate) fn on_stale(&mut self, now: Time, segment: &Segment) {
-        self.has_rejected = true;
-        if !segment.takes_sequence_numbers() {
-            self.answer_needless(now);
-        } else if segment.seq < self.rcv_nxt {
-            self.on_duplicate(segment.seq..segment.end().min(self.rcv_nxt));
-        } else {
-            self.ack_now();
-        }
-    }
-
-    /// Answers an old sequence number. Window probes have one, but so have ACKs that arrive late.
-    fn answer_probe(&mut self, now: Time, seq: u64) {
-        if seq < self.last_ack_sent {
-            self.answer_needless(now);
-        }
-    }
-
-    /// Answers what came late, at a limited rate: two ends must not answer each other's answers.
-    fn answer_needless(&mut self, now: Time) {
-        if self.last_needless_ack.is_none_or(|last| now.saturating_since(last) >= NEEDLESS_ACK_EVERY) {
+    /// A segment that is not acceptable: nothing of it counts, and it is answered. Linux's tcp_send_dupack(). Two ends
+    /// must not answer each other's answers, so those without data are answered at a limited rate.
+    pub(crate) fn on_rejected(&mut self, now: Time, segment: &Segment) {
+        if segment.takes_sequence_numbers() {
+            if segment.seq < self.rcv_nxt {
+                self.on_duplicate(segment.seq..segment.end().min(self.rcv_nxt));
+            } else {
+                self.ack_now();
+            }
+        } else if self.last_needless_ack.is_none_or(|last| now.saturating_since(last) >= NEEDLESS_ACK_EVERY) {
             self.last_needless_ack = Some(now);
             self.ack_now();
         }
@@ -476,7 +470,13 @@ impl Receiver {
 
     /// A segment with the current ACK was sent; `complete`: with all its SACK blocks.
     pub(crate) fn on_ack_sent(&mut self, complete: bool) {
-        self.quick_left = self.quick_left.saturating_sub(1);
+        // Linux's tcp_dec_quickack_mode()
+        if std::mem::take(&mut self.scheduled) && self.quick_left > 0 {
+            self.quick_left -= 1;
+            if self.quick_left == 0 {
+                self.wait = self.timer_min;
+            }
+        }
         self.last_ack_sent = self.rcv_nxt;
         self.echo.on_ack_sent();
         self.ack_at = Time::MAX;

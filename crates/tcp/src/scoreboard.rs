@@ -419,6 +419,21 @@ impl Scoreboard {
         *record
     }
 
+    /// The last record is sent again as a probe. As in Linux it is in flight once: what is retransmitted otherwise counts
+    /// twice.
+    pub(crate) fn on_probed(&mut self, now: Time, sent: Sent) -> Option<Record> {
+        let record = self.records.back_mut()?;
+        record.flags |= EVER_RETRANSMITTED;
+        record.sent_at = now;
+        record.sent = sent;
+        Some(*record)
+    }
+
+    /// The record that contains `seq`, if it was ever retransmitted.
+    pub(crate) fn retransmitted_at(&self, seq: u64) -> Option<&Record> {
+        self.records.get(self.index_of(seq)).filter(|record| record.seq <= seq && record.was_ever_retransmitted())
+    }
+
     /// The host refused the retransmission of the record at `seq`. Returns whether there was one.
     pub(crate) fn take_retransmission_back(&mut self, seq: u64) -> bool {
         let Some(index) = self.find(seq) else { return false };
@@ -459,6 +474,13 @@ impl Scoreboard {
         self.mark_lost(index, true);
     }
 
+    /// The same by time, which does not find it again before it is sent again.
+    pub(crate) fn mark_oldest_retransmission_judged(&mut self) {
+        let index = self.retransmissions.front().and_then(|entry| self.find(entry.seq));
+        self.records[index.expect("the caller has just looked at it")].flags |= JUDGED;
+        self.mark_oldest_retransmission_lost();
+    }
+
     /// The first record that is neither SACKed nor lost nor retransmitted, and that time has not judged before. Moves
     /// `marked_below` up to it.
     pub(crate) fn next_unmarked(&mut self) -> Option<Record> {
@@ -476,9 +498,14 @@ impl Scoreboard {
     /// When the last segment was sent of those that are in flight, as far as is known, and were sent before `latest`: a
     /// time and an end.
     pub(crate) fn last_in_flight_before(&self, latest: (Time, u64)) -> Option<Time> {
-        let in_flight = |record: &&Record| record.is_retransmitted() || record.flags & (SACKED | LOST | JUDGED) == 0;
         let before = |record: &&Record| (record.sent_at, record.end) < latest;
-        self.records.iter().filter(in_flight).filter(before).map(|record| record.sent_at).max()
+        let original = |record: &&Record| record.flags & (SACKED | LOST | RETRANSMITTED | JUDGED) == 0;
+        let mut retransmitted = self.retransmissions.iter().rev().filter_map(|entry| {
+            let record = &self.records[self.find(entry.seq)?];
+            (record.is_retransmitted() && record.sent_at == entry.sent_at).then_some(record)
+        });
+        let newest = [retransmitted.find(before), self.records.iter().rev().filter(original).find(before)];
+        newest.into_iter().flatten().map(|record| record.sent_at).max()
     }
 
     /// The record that [`next_unmarked`](Self::next_unmarked) has returned is lost, by time. If that proves wrong, time

@@ -69,6 +69,35 @@ fn rfc_2883_duplicates_are_reported_first_and_once() {
     assert_eq!(arrive(&mut receiver, 5500), (4000, Vec::from([4500..6000])));
 }
 
+/// Linux's tcp_dec_quickack_mode(): only an ACK of data uses up one of those that go at once.
+#[test]
+fn an_ack_beside_data_of_ones_own_is_no_quick_ack() {
+    let delayed_ack = DelayedAck { quick_segments: 2, ..DelayedAck::LINUX };
+    let mut receiver = receiver(&Config { delayed_ack, ..Config::linux_2012() }, 1000);
+    receiver.on_ack_sent(true);
+    receiver.on_ack_sent(true);
+    arrive(&mut receiver, 1000);
+    arrive(&mut receiver, 1500);
+    let third = Segment { seq: 2000, payload_bytes: 500, has_ack: true, ..Segment::default() };
+    receiver.on_segment(Time::ZERO, &third, RTO, SRTT);
+    assert!(!receiver.wants_ack());
+}
+
+/// Linux's __tcp_ack_snd_check(): the three duplicates before compression come after the quick ACKs. What arrives twice
+/// beyond a gap is reported, but makes no more ACKs quick.
+#[test]
+fn compression_begins_three_duplicates_after_the_quick_acks() {
+    let delayed_ack = DelayedAck { quick_segments: 2, ..DelayedAck::LINUX };
+    let mut receiver = receiver(&Config { delayed_ack, sack_compression: true, ..Config::linux_2012() }, 1000);
+    for number in [2, 3, 4, 5, 5] {
+        arrive(&mut receiver, 1000 + 500 * number);
+    }
+    let segment = Segment { seq: 4000, payload_bytes: 500, has_ack: true, ..Segment::default() };
+    receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+    assert!(!receiver.wants_ack());
+    assert_eq!(receiver.next_timeout(), Time::ZERO + COMPRESSION_DELAY);
+}
+
 /// A segment with TSval arrives; returns TSecr of an ACK sent now.
 fn echo(receiver: &mut Receiver, seq: u64, value: u32) -> u32 {
     let timestamps = Some(Timestamps { value, echo: 0 });
@@ -127,16 +156,19 @@ fn what_a_retransmission_has_overtaken_is_dropped_as_stale() {
     }
     assert_eq!([13, 38, 39, 40].map(|value| receiver.is_stale(&of(2500, value))), [true, true, false, false]);
     // D is lost by that: its ACK is at once, and reports nothing.
-    receiver.on_stale(Time::ZERO, &of(2500, 13));
+    receiver.on_rejected(Time::ZERO, &of(2500, 13));
     assert!(receiver.wants_ack());
     assert_eq!((receiver.rcv_nxt(), receiver.sack_blocks(4).0.len()), (2500, 0));
     receiver.on_ack_sent(true);
     // The first B arrives at last: stale, and a duplicate.
-    receiver.on_stale(Time::ZERO, &of(1500, 11));
+    receiver.on_rejected(Time::ZERO, &of(1500, 11));
     assert_eq!(receiver.sack_blocks(4).0.iter(2500).collect::<Vec<_>>(), Vec::from([1500..2000]));
     receiver.on_ack_sent(true);
-    // A duplicate that is newer, as of a needless retransmission, makes nothing stale.
-    assert_eq!(echo(&mut receiver, 1500, 50), 40);
+    // A duplicate that is newer, as of a needless retransmission, is rejected too, so that it makes nothing stale.
+    assert!(receiver.is_old(&of(1500, 50)) && !receiver.is_stale(&of(1500, 50)));
+    // As in Linux, data that are not acknowledged yet are not old.
+    assert_eq!(echo(&mut receiver, 2500, 51), 51);
+    assert!(!receiver.is_old(&of(2500, 52)));
 }
 
 #[test]

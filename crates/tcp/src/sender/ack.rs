@@ -34,6 +34,10 @@ pub(crate) struct Ack {
     pub(crate) duplicate: bool,
     /// It reports a segment that arrived twice.
     pub(crate) d_sack: bool,
+    /// With RACK, how many arrived twice.
+    pub(super) duplicates: u32,
+    /// It reports a probe, which so was needless.
+    pub(crate) probe_reported: bool,
     /// A segment below the recovery point was delivered that was never retransmitted.
     pub(crate) original_delivered: bool,
     /// A segment that was retransmitted is cumulatively acknowledged.
@@ -50,10 +54,10 @@ pub(crate) struct Ack {
     pub(crate) echo_of_mark: bool,
     /// Segments that it delivers with a mark, as far as it tells.
     pub(crate) marked: u32,
-    acked_first: Option<Time>,
-    acked_last: Option<Time>,
-    sacked_first: Option<Time>,
-    sacked_last: Option<Time>,
+    pub(super) acked_first: Option<Time>,
+    pub(super) acked_last: Option<Time>,
+    pub(super) sacked_first: Option<Time>,
+    pub(super) sacked_last: Option<Time>,
 }
 
 impl Sender {
@@ -89,7 +93,7 @@ impl Sender {
         } else {
             ack.duplicate = segment.payload_bytes == 0 && !segment.fin && !opened && segment.ack == self.snd_una;
         }
-        ack.delivered = ack.acked + ack.sacked;
+        ack.delivered = ack.acked + ack.sacked + ack.duplicates;
         if !self.uses_sack {
             self.estimate_delivery(&mut ack);
         }
@@ -97,13 +101,16 @@ impl Sender {
         if self.marked.is_on() {
             (ack.echo_of_mark, ack.marked) = self.marked.on_ack(segment, ack.delivered);
         }
+        if let Some(prior) = self.rate.prior_delivered() {
+            self.rack.update_window(prior, self.rate.delivered() + ack.delivered);
+        }
         if self.probe.is_some() {
             self.check_probe(now, segment.ack, &ack);
         }
         if self.state != CongestionState::Open || ack.sacked > 0 || ack.duplicate || ack.d_sack || ack.echo_of_mark {
             self.recover(now, &mut ack);
         }
-        if ack.advanced && !ack.timer_set {
+        if (ack.advanced || self.is_head_younger(&ack)) && !ack.timer_set {
             // RFC 6582 §3.2 (4), "impatient": only the first partial ACK restarts the timer.
             let impatient = self.recovery == Recovery::NewReno && self.state == CongestionState::Recovery;
             if !(impatient && self.partial_acks > 1) {
@@ -118,6 +125,13 @@ impl Sender {
         } else {
             self.control(now, segment, &ack, rtt);
         }
+    }
+
+    /// Whether a segment is SACKed that was sent before the first one was, or was sent again. As in Linux with RACK, the
+    /// timer begins anew with it.
+    fn is_head_younger(&self, ack: &Ack) -> bool {
+        let sent_before = |head: &crate::scoreboard::Record| ack.sacked_first.is_some_and(|at| at < head.sent_at);
+        self.uses_rack() && self.board.front().is_some_and(sent_before)
     }
 
     /// What a law that steers is told.
@@ -211,15 +225,15 @@ impl Sender {
     fn take_sack(&mut self, now: Time, segment: &Segment, ack: &mut Ack) {
         let mut blocks = segment.sack.iter(segment.ack);
         let first = blocks.next();
+        let mut twice = u64::MAX;
         if let Some(first) = &first {
             let second = segment.sack.iter(segment.ack).nth(1);
-            self.take_d_sack(segment.ack, first, second, ack);
+            twice = self.take_d_sack(segment.ack, first, second, ack);
         }
-        let highest_before = ack.prior_highest;
+        let mut overtaken = u64::MAX;
         let min_rtt = self.min_rtt.nanos();
         let below = self.snd_una.max(segment.ack);
-        let payload = self.payload_bytes;
-        let Self { board, rate, rack, reordering, recovery_point, snd_nxt, .. } = self;
+        let Self { board, rate, rack, recovery_point, snd_nxt, .. } = self;
         // A D-SACK lies below snd_una, or within SACKed data.
         let valid = |block: &Range<u64>| block.start >= below && block.end <= *snd_nxt;
         let mut sorted = [const { 0..0 }; SACK_BLOCKS];
@@ -228,50 +242,63 @@ impl Sender {
             sorted[count] = block;
             count += 1;
         }
-        // As in Linux from the lowest up, where it matters: the round trip that RACK takes is the last one's.
-        if reordering.is_high() {
-            sorted[..count].sort_unstable_by_key(|block| block.start);
-        }
+        // As in Linux from the lowest up: the round trip that RACK takes is the last one's.
+        sorted[..count].sort_unstable_by_key(|block| block.start);
         for block in sorted.into_iter().take(count) {
             board.sack(block, |record| {
                 ack.sacked += 1;
                 if !record.was_ever_retransmitted() {
                     ack.sacked_first.get_or_insert(record.sent_at);
                     ack.sacked_last = Some(record.sent_at);
-                    reordering.on_delivered(record.seq, highest_before, highest_before, payload);
+                    if record.seq < ack.prior_highest {
+                        overtaken = overtaken.min(record.seq);
+                    }
                     ack.original_delivered |= record.end <= *recovery_point;
                 }
                 rate.on_segment_delivered(&record.sent, record.sent_at);
                 rack.on_delivered(now, record, min_rtt);
             });
         }
+        if self.state != CongestionState::Loss || self.undo.is_possible() {
+            let highest = self.board.highest_sacked().unwrap_or(0);
+            self.reordering.on_overtaken(overtaken.min(twice), highest, self.payload_bytes);
+        }
     }
 
-    /// RFC 2883 §4, RFC 3708: a first block below the ACK, or within the second block, reports a duplicate.
-    fn take_d_sack(&mut self, ack_seq: u64, first: &Range<u64>, second: Option<Range<u64>>, ack: &mut Ack) {
+    /// RFC 2883 §4, RFC 3708: a first block below the ACK, or within the second block, reports a duplicate. Returns the
+    /// number of one that was SACKed before its retransmission arrived, too: its original was only late.
+    fn take_d_sack(&mut self, ack_seq: u64, first: &Range<u64>, second: Option<Range<u64>>, ack: &mut Ack) -> u64 {
         let within = second.is_some_and(|second| second.start <= first.start && first.end <= second.end);
         if first.end > ack_seq && !within {
-            return;
+            return u64::MAX;
         }
-        // Linux's tcp_dsack_seen(), since 5.9: more duplicates than retransmissions are the network's, and prove nothing.
-        self.duplicates_reported += (first.end - first.start).div_ceil(u64::from(self.payload_bytes)).max(1);
-        if self.duplicates_reported > self.retransmits {
-            return;
+        let duplicates = (first.end - first.start).div_ceil(u64::from(self.payload_bytes)).max(1);
+        self.duplicates_reported += duplicates;
+        if self.uses_rack() {
+            // Linux's tcp_dsack_seen(), since 5.9: more duplicates than retransmissions are the network's, and prove nothing.
+            if self.duplicates_reported > self.retransmits {
+                return u64::MAX;
+            }
+            ack.duplicates = duplicates as u32;
         }
         ack.d_sack = true;
+        ack.probe_reported = self.probe.is_some_and(|probe| probe.end == first.end);
         // A timer sends probes, not an impatient RACK. As in Linux, a probe's duplicate does not widen RACK's window.
-        if self.probe.is_none_or(|probe| probe.end != first.end) {
-            self.rack.on_d_sack(self.snd_una, self.snd_nxt);
+        if self.reordering.seen && !ack.probe_reported {
+            self.rack.on_d_sack();
         }
-        self.undo.on_duplicate(first);
+        let again = self.board.retransmitted_at(first.start);
+        if again.is_some() || first.end <= self.snd_una {
+            self.undo.on_duplicate(first);
+        }
+        again.filter(|record| record.is_sacked()).map_or(u64::MAX, |record| record.seq)
     }
 
     fn take_cumulative(&mut self, now: Time, to: u64, ack: &mut Ack) {
-        let (highest_before, highest) = (ack.prior_highest, self.board.highest_sacked().unwrap_or(0));
+        let mut overtaken = u64::MAX;
         let min_rtt = self.min_rtt.nanos();
-        let payload = self.payload_bytes;
         let (granularity, echo) = (self.config.timestamp_granularity, if self.timestamps { ack.echo } else { 0 });
-        let Self { board, rate, rack, reordering, recovery_point, .. } = self;
+        let Self { board, rate, rack, recovery_point, .. } = self;
         board.acknowledge(to, |record| {
             ack.passed += 1;
             if record.was_ever_retransmitted() {
@@ -284,19 +311,21 @@ impl Sender {
             if !record.was_ever_retransmitted() {
                 ack.acked_first.get_or_insert(record.sent_at);
                 ack.acked_last = Some(record.sent_at);
-                reordering.on_delivered(record.seq, highest_before, highest, payload);
+                if record.seq < ack.prior_highest {
+                    overtaken = overtaken.min(record.seq);
+                }
                 ack.original_delivered |= record.end <= *recovery_point;
             }
             rate.on_segment_delivered(&record.sent, record.sent_at);
             // Linux's tcp_skb_spurious_retrans(): the echo is from before the retransmission, so the original arrived.
-            let original = record.was_ever_retransmitted()
-                && reordering.is_high()
-                && echo != 0
-                && is_before(echo, ticks(record.sent_at, granularity));
+            let original =
+                record.was_ever_retransmitted() && echo != 0 && is_before(echo, ticks(record.sent_at, granularity));
             if !original {
                 rack.on_delivered(now, record, min_rtt);
             }
         });
+        let highest = self.board.highest_sacked().unwrap_or(to);
+        self.reordering.on_overtaken(overtaken, highest, self.payload_bytes);
         ack.advanced = true;
         self.snd_una = to;
         self.fill_buffer();
@@ -407,7 +436,7 @@ impl Sender {
     }
 
     /// One ACK during a reduction: see [`Recovery`].
-    fn reduce(&mut self, in_flight: u32, ack: &Ack) {
+    pub(super) fn reduce(&mut self, in_flight: u32, ack: &Ack) {
         match self.recovery {
             Recovery::NewReno | Recovery::Rfc6675 => {} // set at entry and on ACKs that count: see recovery
             _ => {

@@ -13,17 +13,15 @@
 //! Segments are checked in the order of their transmission: originals in the scoreboard's order, retransmissions in
 //! theirs. Each check continues where the last one stopped.
 //!
-//! *Differs from the RFC*: the reordering timer is set for the first segment that would be lost, not for the last, so
-//! that each loss is found at its own time. *As in Linux*: an original that arrives below the highest SACKed byte is
-//! reordering.
-//!
-//! Where originals were overtaken by more than three segments ([`Reordering::is_high`]), *as in Linux*: the timer is set
-//! for the last segment, and 2 ms later; only an ACK with news finds losses; SACK blocks are taken from the lowest up; a
-//! loss that was undone is not found by time again; an echo from before a retransmission says that its original arrived.
+//! *As in Linux*: an original that arrives below what was SACKed before is reordering, and only after that does a D-SACK
+//! widen the window; the reordering timer ends 2 ms after the last is lost, and is set by ACKs alone; only an ACK with
+//! news finds losses; SACK blocks are taken from the lowest up; a loss that was undone is not found by time again; an echo
+//! from before a retransmission says that its original arrived; a probe that sends the last segment again leaves it in
+//! flight once.
 
 use super::timer::TIMEOUT_SLACK;
-use super::{Ack, Sender, TimerKind};
-use crate::scoreboard::Record;
+use super::{Ack, Sender};
+use crate::scoreboard::{DUP_THRESH, Record};
 use lasthop_connection::CongestionState;
 use lasthop_units::{Span, Time};
 
@@ -34,14 +32,25 @@ pub(crate) struct Rack {
     end: u64,
     rtt: Span,
     valid: bool,
-    /// Something was delivered since losses were last looked for.
-    advanced: bool,
+    /// Something was delivered since losses were last looked for: only then does an ACK find more.
+    pub(super) advanced: bool,
     /// RACK.reo_wnd_mult - 1.
     extra_quarters: u32,
     /// RACK.reo_wnd_persist: recoveries until the window is small again.
     persist: u32,
-    /// A D-SACK has widened the window in the round trip that ends at this sequence number.
-    round_end: Option<u64>,
+    /// A D-SACK is to widen the window, with the next delivery.
+    d_sack_seen: bool,
+    /// The segments delivered when one did.
+    widened_at: u32,
+}
+
+/// What time has found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// A retransmission is lost.
+    pub(crate) again: bool,
+    /// When all that were overtaken are lost, and are not yet.
+    pub(crate) until: Option<Time>,
 }
 
 /// How far originals overtake each other: Linux's `tp->reordering` and `tp->reord_seen`, tcp_check_sack_reordering().
@@ -52,8 +61,8 @@ pub(crate) struct Reordering {
     /// DupThresh, in segments: 3, or as far as one was overtaken, 300 at most; 3 again after a timeout that it may have
     /// caused.
     pub(crate) segments: u32,
-    /// The same, but without an ACK that advances and SACKs at once, which has overtaken nothing.
-    overtaken: u64,
+    /// One was overtaken by more than DupThresh: forward acknowledgement is off for good, tcp_disable_fack().
+    pub(crate) far: bool,
 }
 
 /// The default of Linux's `net.ipv4.tcp_max_reordering`, in segments.
@@ -61,31 +70,32 @@ const MAX_REORDERING: u64 = 300;
 
 impl Default for Reordering {
     fn default() -> Self {
-        Self { seen: false, segments: crate::scoreboard::DUP_THRESH, overtaken: 0 }
+        Self { seen: false, segments: DUP_THRESH, far: false }
     }
 }
 
 impl Reordering {
-    /// An original of `payload` bytes a segment, at `seq`, was delivered when `highest` had been SACKed; `before`: by an
-    /// earlier ACK.
-    pub(crate) fn on_delivered(&mut self, seq: u64, before: u64, highest: u64, payload: u32) {
-        self.overtaken = self.overtaken.max(before.saturating_sub(seq).div_ceil(u64::from(payload)));
-        if seq < highest {
-            self.seen = true;
-            let overtaken = (highest - seq).div_ceil(u64::from(payload)).min(MAX_REORDERING);
-            self.segments = self.segments.max(overtaken as u32);
+    /// The `lowest` original that an ACK delivers lies below what was SACKed before; with it, all is up to `highest`.
+    /// Segments have `payload` bytes.
+    pub(crate) fn on_overtaken(&mut self, lowest: u64, highest: u64, payload: u32) {
+        if lowest >= highest {
+            return;
         }
+        self.seen = true;
+        let segments = (highest - lowest).div_ceil(u64::from(payload)).min(MAX_REORDERING) as u32;
+        self.far |= segments > self.segments;
+        self.segments = self.segments.max(segments);
     }
 
     /// Whether originals overtake each other by more than DupThresh.
     pub(crate) fn is_high(&self) -> bool {
-        self.overtaken > u64::from(crate::scoreboard::DUP_THRESH)
+        self.segments > DUP_THRESH
     }
 
     /// tcp_enter_loss(): a timeout though many were SACKed suggests that the extent was over-estimated.
     pub(crate) fn on_timeout(&mut self, sacked_out: u32) {
-        if sacked_out >= crate::scoreboard::DUP_THRESH {
-            (self.segments, self.overtaken) = (crate::scoreboard::DUP_THRESH, 0);
+        if sacked_out >= DUP_THRESH {
+            self.segments = DUP_THRESH;
         }
     }
 }
@@ -122,10 +132,19 @@ impl Rack {
         }
     }
 
-    pub(crate) fn on_d_sack(&mut self, snd_una: u64, snd_nxt: u64) {
-        if self.round_end.is_none_or(|end| snd_una > end) {
-            self.round_end = Some(snd_nxt);
+    /// A D-SACK shows that a retransmission was needless.
+    pub(crate) fn on_d_sack(&mut self) {
+        self.d_sack_seen = true;
+    }
+
+    /// Step 4: an ACK delivers segments, of which the last was sent when `prior` were delivered; now `delivered` are. One
+    /// D-SACK counts in a round trip.
+    pub(crate) fn update_window(&mut self, prior: u32, delivered: u32) {
+        self.d_sack_seen &= prior >= self.widened_at;
+        if self.d_sack_seen {
+            self.d_sack_seen = false;
             self.extra_quarters = (self.extra_quarters + 1).min(254);
+            self.widened_at = delivered;
             self.persist = PERSIST_RECOVERIES;
         }
     }
@@ -136,6 +155,11 @@ impl Rack {
         if self.persist == 0 {
             self.extra_quarters = 0;
         }
+    }
+
+    /// RACK.rtt.
+    pub(crate) fn rtt(&self) -> Span {
+        self.rtt
     }
 
     /// A reduction was undone: losses are looked for again.
@@ -170,67 +194,48 @@ impl Sender {
         self.rack.rtt + self.reordering_window()
     }
 
-    /// Whether an ACK gives reason to look for losses. Where packets overtake each other, one without news does not: as in
-    /// Linux, only a timer finds that time has passed.
-    pub(super) fn looks_for_losses(&self) -> bool {
-        self.rack.advanced || !self.reordering.is_high()
-    }
-
-    pub(crate) fn reordering_timer_is_set(&self) -> bool {
-        self.timer.kind == TimerKind::Reordering && self.timer.at < Time::MAX
-    }
-
-    /// Step 5: marks segments that are lost by now, and sets the timer for the next. Returns whether a retransmission
-    /// is lost.
-    pub(crate) fn detect_losses_by_time(&mut self, now: Time) -> bool {
+    /// Step 5: marks segments that are lost by now.
+    pub(crate) fn detect_losses_by_time(&mut self, now: Time) -> Found {
+        let mut found = Found::default();
         if !self.rack.valid {
-            return false;
+            return found;
         }
         self.rack.advanced = false;
         let latest = (self.rack.sent_at, self.rack.end);
         let deadline = self.rack_deadline();
-        let mut soonest = Time::MAX;
+        let mut waits = false;
         while let Some(record) = self.board.next_unmarked() {
             if !sent_after(latest, (record.sent_at, record.end)) {
                 break;
             }
-            let lost_at = record.sent_at.saturating_add(deadline);
-            if lost_at > now {
-                soonest = lost_at;
+            if record.sent_at.saturating_add(deadline) > now {
+                waits = true;
                 break;
             }
-            if self.reordering.is_high() {
-                self.board.mark_next_lost();
-            } else {
-                self.board.mark_lost_below(record.end);
-            }
+            self.board.mark_next_lost();
         }
-        let mut again = false;
         while let Some((retransmission, record)) = self.board.oldest_retransmission() {
             if !sent_after(latest, (retransmission.sent_at, record.end)) {
                 break;
             }
-            let lost_at = retransmission.sent_at.saturating_add(deadline);
-            if lost_at > now {
-                soonest = soonest.min(lost_at);
+            if retransmission.sent_at.saturating_add(deadline) > now {
+                waits = true;
                 break;
             }
-            self.board.mark_oldest_retransmission_lost();
-            again = true;
+            self.board.mark_oldest_retransmission_judged();
+            found.again = true;
         }
-        if soonest < Time::MAX && self.reordering.is_high() {
+        if waits {
             let last = self.board.last_in_flight_before(latest).expect("one is not lost yet");
-            self.arm_reordering(last.saturating_add(deadline) + TIMEOUT_SLACK);
-        } else if soonest < Time::MAX {
-            self.arm_reordering(soonest);
+            found.until = Some(last.saturating_add(deadline) + TIMEOUT_SLACK);
         }
-        again
+        found
     }
 
     /// §7.4: what an ACK tells of an outstanding probe.
     pub(crate) fn check_probe(&mut self, now: Time, ack_seq: u64, ack: &Ack) {
         let Some(probe) = self.probe.filter(|probe| ack_seq >= probe.end) else { return };
-        if !probe.retransmission || ack.d_sack {
+        if !probe.retransmission || ack.probe_reported {
             self.probe = None; // new data arrived, or both the original and the probe
         } else if ack_seq > probe.end {
             self.probe = None;

@@ -1,10 +1,9 @@
 //! The sender's only timer. As in Linux, retransmission, loss probe, reordering and persist share it: setting one
 //! replaces the other.
 
-use super::Sender;
 use super::rack::LossProbe;
 use super::transmit::Forced;
-use crate::Recovery;
+use super::{Ack, Sender};
 use lasthop_connection::CongestionState;
 use lasthop_units::{Span, Time};
 
@@ -94,18 +93,17 @@ impl Sender {
     fn on_reordering_timeout(&mut self, now: Time) {
         let lost_before = self.board.pending();
         self.timer = Timer::default();
+        // As in Linux's tcp_rack_reo_timeout(), what is not lost yet waits for an ACK, or for the timeout.
         self.detect_losses_by_time(now);
         if self.board.pending() > lost_before && self.state != CongestionState::Recovery {
             self.enter_recovery(now, 0, 0);
-            // The others reduce the window on each ACK, and this is none; RFC 6675's is already at ssthresh.
-            if self.recovery != Recovery::Rfc6675 && !self.law.steers() {
-                self.window.cwnd_segments = self.in_flight() + 1;
+            if !self.law.steers() {
+                // One segment counts as delivered, so that one may go.
+                self.reduce(self.in_flight(), &Ack { delivered: 1, ..Ack::default() });
             }
             self.apply_bound(now);
         }
-        if self.timer.at == Time::MAX {
-            self.arm_retransmission(now, TimerKind::Reordering);
-        }
+        self.arm_retransmission(now, TimerKind::Reordering);
     }
 
     fn on_persist_timeout(&mut self, now: Time) {
@@ -180,7 +178,9 @@ impl Sender {
         }
     }
 
-    pub(crate) fn arm_reordering(&mut self, at: Time) {
+    /// Until `at`, but no longer than a timeout.
+    pub(crate) fn arm_reordering(&mut self, now: Time, at: Time) {
+        let at = at.min(now + self.rtt.backed_off(self.backoff));
         self.timer = Timer { at, kind: TimerKind::Reordering };
     }
 

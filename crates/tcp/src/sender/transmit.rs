@@ -139,10 +139,12 @@ impl Sender {
                 }
             },
             Forced::ProbeLast => {
-                let last = self.board.len().checked_sub(1)? as usize;
-                let outgoing = self.retransmit(now, last);
+                let sent = self.rate.on_sent(now, true);
+                let last = self.board.on_probed(now, sent)?;
+                self.retransmits += 1;
+                self.on_sent(now, last.payload_bytes());
                 self.probe_sent(true);
-                Some(outgoing)
+                Some(self.again(&last))
             }
             Forced::Window => {
                 // RFC 9293 §3.8.6.1. Linux sends the data that fit; if none fit, an old sequence number that asks for
@@ -260,6 +262,10 @@ impl Sender {
         if index == 0 && self.timer.kind != TimerKind::Reordering && !impatient {
             self.arm_retransmission(now, TimerKind::Retransmission);
         }
+        self.again(&record)
+    }
+
+    fn again(&mut self, record: &Record) -> Outgoing {
         let payload_bytes = record.payload_bytes();
         let ecn = self.marked.of_other();
         Outgoing { seq: record.seq, payload_bytes, fin: record.is_fin(), ecn, ..Outgoing::default() }
@@ -374,6 +380,9 @@ impl Sender {
                 }
             } else if self.board.take_retransmission_back(seq) {
                 self.undo.on_retransmission_taken_back();
+                self.retransmits -= 1;
+                self.unsend();
+            } else if self.probe.is_some_and(|probe| probe.retransmission) {
                 self.retransmits -= 1;
                 self.unsend();
             }

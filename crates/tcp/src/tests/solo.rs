@@ -277,28 +277,36 @@ fn f_rto_without_new_data_goes_on_at_once() {
 /// RFC 8985 §6.3: a timeout does not concern segments sent less than a round trip ago.
 ///
 /// ```text
-/// ms      0        100              380                     400
-/// client  0..9     10 11 0 12       13 ..                   timeout of 0 (again at 100): 0 and 9 are old, the rest is not
-/// ACKs             SACK 1 2 3       SACK 4 .. 8: took 380
+/// ms      0        100      302          590 (written then)    602
+/// client  0..3              probe: 3     4 5                   timeout: 1, 2 and 3 are old, 4 and 5 are not
+/// ACKs             1
 /// ```
 #[test]
 fn a_timeout_does_not_take_recent_segments_for_lost() {
-    let mut solo = Solo::new(&Config { f_rto: false, ..modern() }, 100);
-    for after in 2..5 {
-        solo.ack(100, 0, &[1..after]);
-    }
-    assert_eq!(solo.info().tcp.retransmits, 1);
-    // The timer of the first SACK, when 0 was not proven lost yet.
-    assert_eq!(solo.timeout(125), []);
-    solo.ack(380, 0, &[1..9]);
-    let out = solo.info().unacked_segments;
-    assert!(out > 12);
-    assert_eq!(solo.timeout(400), [0]);
-    assert_eq!((solo.state(), solo.info().lost_segments), (CongestionState::Loss, 2));
-    assert_eq!(solo.info().tcp.in_flight_segments, out - 8 - 2 + 1); // minus 8 SACKed and 2 lost, plus the retransmission
+    let mut solo = Solo::new(&Config { f_rto: false, ..modern() }, 4);
+    solo.ack(100, 1, &[]);
+    assert_eq!(solo.timeout(302), [3]);
+    solo.end.write(2000);
+    assert_eq!(solo.poll(590), [4, 5]);
+    assert_eq!(solo.timeout(602), [1]);
+    assert_eq!((solo.state(), solo.info().lost_segments), (CongestionState::Loss, 3));
 }
 
-/// Linux's TCP_RESOURCE_PROBE_INTERVAL: a refused retransmission is tried again half a second later.
+/// As in Linux with RACK, what was sent before the first segment was sent again, and is SACKed, lets the timer begin anew:
+/// tcp_clean_rtx_queue().
+#[test]
+fn what_was_sent_before_the_retransmission_puts_its_timeout_off() {
+    for (config, at_ms) in [(modern(), None), (Config { fack: false, ..stack() }, Some(400))] {
+        let mut solo = Solo::new(&Config { f_rto: false, ..config }, 100);
+        for after in 2..6 {
+            solo.ack(100, 0, &[1..after]);
+        }
+        solo.ack(180, 0, &[1..7]);
+        assert!(at_ms.is_none_or(|ms| solo.end.next_timeout() == at(ms)));
+        assert!(at_ms.is_some() || solo.end.next_timeout() > at(400));
+    }
+}
+
 #[test]
 fn a_refused_retransmission_is_tried_again_after_half_a_second() {
     let mut solo = Solo::new(&stack(), 100);
@@ -451,33 +459,32 @@ fn without_sack_a_new_recovery_needs_an_ack_beyond_the_last_one() {
     }
 }
 
-/// Linux's tcp_mark_lost_retrans(): one SACK beyond the data sent by then is proof; after reordering, three segments.
+/// Linux's tcp_mark_lost_retrans(): one SACK beyond the data sent by then is proof, but none is where an original was
+/// overtaken by more than three segments: forward acknowledgement is off.
 #[test]
-fn after_reordering_a_lost_retransmission_takes_more_proof() {
-    for (reordered, proof) in [(false, 1), (true, 4)] {
+fn after_much_reordering_sacks_prove_no_retransmission_lost() {
+    for (early, proof) in [(2, Some(1)), (6, None)] {
         let mut solo = Solo::new(&stack(), 100);
-        if reordered {
-            solo.ack(90, 0, &[2..3]);
-            solo.ack(91, 0, &[1..3]);
-        }
-        solo.ack(100, 0, &[1..8]);
-        assert_eq!((solo.info().tcp.retransmits, solo.end.sender().reordering.seen), (1, reordered));
+        solo.ack(90, 0, &[early..early + 1]);
+        solo.ack(91, 0, &[1..2, early..early + 1]);
+        assert!(solo.end.sender().reordering.seen);
+        solo.ack(100, 0, &[1..9]);
+        assert_eq!(solo.info().tcp.retransmits, 1);
         let sent = |solo: &mut Solo| solo.end.sender().snd_nxt / 1000;
         let (retransmission, _) = solo.end.sender().board.oldest_retransmission().expect("0 is in flight again");
-        let mut sacked = 8;
-        while solo.info().tcp.retransmits == 1 {
-            sacked += u64::from(sacked < sent(&mut solo));
-            assert!(sacked < 40);
+        let mut sacked = 9;
+        while solo.info().tcp.retransmits == 1 && sacked < sent(&mut solo) {
+            sacked += 1;
             solo.ack(200, 0, &[1..sacked]);
         }
-        let beyond = sacked - retransmission.snd_nxt / 1000;
-        assert_eq!(beyond, proof, "{reordered}");
+        let beyond = (solo.info().tcp.retransmits > 1).then_some(sacked - retransmission.snd_nxt / 1000);
+        assert_eq!(beyond, proof, "{early}");
     }
 }
 
-/// An ACK that ends the recovery before any retransmission does not prove that nothing was lost.
+/// An ACK of all, before anything was sent again, proves that nothing was lost: Linux's tcp_packet_delayed().
 #[test]
-fn a_recovery_without_a_retransmission_is_not_needless() {
+fn a_recovery_without_a_retransmission_is_needless() {
     let mut solo = Solo::new(&Config { fack: false, ..stack() }, 10);
     for number in [2, 3, 4] {
         solo.hear(100, 0, &[1..number]);
@@ -485,7 +492,7 @@ fn a_recovery_without_a_retransmission_is_not_needless() {
     solo.hear(110, 10, &[]);
     assert_eq!(
         (solo.state(), solo.info().spurious_undone, solo.info().tcp.ssthresh_segments),
-        (CongestionState::Open, 0, Some(5))
+        (CongestionState::Open, 1, None)
     );
 }
 
@@ -642,11 +649,16 @@ fn racks_patience_grows_by_quarters_up_to_a_round_trip() {
     assert!(sender.reordering.seen); // 1 came after 2
     let patience = |sender: &crate::sender::Sender| sender.rack_deadline() - Span::from_millis(100);
     assert_eq!(patience(sender), Span::from_millis(25));
-    sender.rack.on_d_sack(0, 100);
-    sender.rack.on_d_sack(100, 200); // still the same round trip
+    let mut reported = |prior: u32, delivered: u32| {
+        sender.rack.on_d_sack();
+        sender.rack.update_window(prior, delivered);
+    };
+    reported(0, 5);
+    reported(4, 6); // still the same round trip
     assert_eq!(patience(sender), Span::from_millis(50));
     for round in 1..10 {
-        sender.rack.on_d_sack(round * 1000, round * 1000 + 500);
+        sender.rack.on_d_sack();
+        sender.rack.update_window(round * 10, round * 10 + 5);
     }
     assert_eq!(patience(sender), Span::from_millis(100));
     for _ in 0..15 {
@@ -690,13 +702,27 @@ fn segments_that_overtake_others_raise_the_number_of_duplicates_that_prove_a_los
     assert_eq!(solo.end.sender().reordering.segments, 3);
 }
 
-/// RFC 8985 §6.2: one SACK is no proof yet. A quarter of the round trip later it is, and only that segment is
-/// retransmitted.
+/// Linux compares with the highest SACK before the ACK, so one that advances and SACKs at once shows no reordering. And before
+/// there is any, a D-SACK does not widen RACK's window: tcp_dsack_seen().
+#[test]
+fn only_what_an_earlier_ack_has_passed_was_overtaken() {
+    let mut solo = Solo::new(&modern(), 100);
+    solo.ack(100, 2, &[4..6]);
+    assert_eq!(solo.timeout(127), [2]);
+    solo.ack(227, 3, &[2..3, 4..6]);
+    let sender = solo.end.sender();
+    assert!(!sender.reordering.seen);
+    sender.reordering.seen = true;
+    assert_eq!(sender.reordering_window(), Span::from_millis(25));
+}
+
+/// RFC 8985 §6.2: one SACK is no proof yet. A quarter of the round trip later it is (and 2 ms, as in Linux), and only that
+/// segment is retransmitted.
 #[test]
 fn what_was_overtaken_is_lost_a_quarter_of_a_round_trip_later() {
     let mut solo = Solo::new(&modern(), 100);
     assert_eq!(solo.ack(100, 0, &[1..2]), [10]);
-    assert_eq!(solo.timeout(125), [0]);
+    assert_eq!(solo.timeout(127), [0]);
     assert_eq!((solo.state(), solo.info().tcp.ssthresh_segments), (CongestionState::Recovery, Some(5)));
 }
 
@@ -708,6 +734,29 @@ fn new_data_put_no_timeout_off() {
     solo.end.write(3000);
     assert_eq!(solo.poll(150), [3, 4, 5]);
     assert_eq!(solo.end.next_timeout(), at(300)); // not 150 + 202
+}
+
+/// Linux's tcp_send_loss_probe(): the last segment, sent again, is in flight once. Its duplicate alone ends the episode.
+#[test]
+fn a_probe_that_sends_the_last_segment_again_adds_nothing_to_the_flight() {
+    let mut solo = Solo::new(&modern(), 3);
+    assert_eq!(solo.timeout(202), [2]);
+    assert_eq!((solo.info().tcp.in_flight_segments, solo.info().tcp.retransmits), (3, 1));
+    solo.ack(302, 3, &[2..3]);
+    assert_eq!((solo.info().tcp.ssthresh_segments, solo.end.sender().probe.is_none()), (None, true));
+}
+
+/// Linux's tcp_rack_reo_timeout(): the timer waits for the last of several to be lost; what is younger waits for an ACK.
+#[test]
+fn the_reordering_timer_waits_for_the_last() {
+    let mut solo = Solo::new(&modern(), 100);
+    assert_eq!(solo.ack(90, 2, &[]), [10, 11, 12, 13]);
+    assert_eq!(solo.ack(100, 2, &[9..10]).len(), 1);
+    solo.ack(180, 2, &[9..10, 12..13]); // 3 to 8 were sent 180 ms ago, 10 and 11 90 ms
+    let at = solo.end.next_timeout();
+    solo.end.on_timeout(at);
+    assert!(solo.end.sender().timer.kind != crate::sender::TimerKind::Reordering);
+    assert_eq!(solo.info().lost_segments, 9);
 }
 
 /// RFC 8985 §7.3: after a probe comes the timeout, not another probe.

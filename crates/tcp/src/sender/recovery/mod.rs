@@ -164,11 +164,17 @@ impl Sender {
         let (lost_before, pending_before) = (self.board.lost_out(), self.board.pending());
         let mut again = false;
         if self.uses_rack() {
-            again = self.looks_for_losses() && self.detect_losses_by_time(now);
-            ack.timer_set = self.reordering_timer_is_set();
+            if self.rack.advanced {
+                let found = self.detect_losses_by_time(now);
+                again = found.again;
+                if let Some(until) = found.until {
+                    self.arm_reordering(now, until);
+                    ack.timer_set = true;
+                }
+            }
         } else if self.uses_sack {
             if self.state != CongestionState::Loss {
-                let fack = self.config.fack && !self.reordering.seen;
+                let fack = self.config.fack && !self.reordering.far;
                 let dup_thresh = self.reordering.segments;
                 let mut threshold = self.board.loss_threshold(dup_thresh, fack);
                 if self.duplicate_acks >= dup_thresh && self.board.sacked_out() >= dup_thresh {
@@ -176,9 +182,7 @@ impl Sender {
                     threshold = threshold.max(self.board.front().map_or(0, |head| head.end));
                 }
                 self.board.mark_lost_below(threshold);
-            }
-            if self.config.fack {
-                again = self.detect_lost_retransmissions();
+                again = fack && self.state == CongestionState::Recovery && self.detect_lost_retransmissions();
             }
         } else if self.state != CongestionState::Loss && self.duplicate_acks >= DUP_THRESH {
             // RFC 6582 §3.2 (2): duplicates of segments that the last recovery sent do not count.
@@ -194,10 +198,9 @@ impl Sender {
     /// Linux's tcp_mark_lost_retrans(): a retransmission is lost if a segment sent after it was delivered.
     fn detect_lost_retransmissions(&mut self) -> bool {
         let Some(highest) = self.board.highest_sacked() else { return false };
-        let margin = if self.reordering.seen { u64::from(self.reordering.segments * self.payload_bytes) } else { 0 };
         let mut again = false;
         while let Some((retransmission, _)) = self.board.oldest_retransmission()
-            && highest > retransmission.snd_nxt + margin
+            && highest > retransmission.snd_nxt
         {
             self.board.mark_oldest_retransmission_lost();
             again = true;
@@ -313,9 +316,9 @@ impl Sender {
         }
         self.marked.cwr_due = true;
         // RFC 8985 §6.3: segments sent too recently to be acknowledged are not lost yet.
-        let recent = self.uses_rack().then(|| self.rack_deadline());
+        let recent = self.uses_rack().then(|| self.rack.rtt());
         self.board.mark_all_lost(|index, record| {
-            index == 0 || recent.is_none_or(|deadline| record.sent_at.saturating_add(deadline) <= now)
+            index == 0 || recent.is_none_or(|rtt| record.sent_at.saturating_add(rtt) <= now)
         });
         if fresh {
             self.reordering.on_timeout(self.board.sacked_out());

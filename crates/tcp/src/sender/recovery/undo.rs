@@ -36,6 +36,11 @@ impl Undo {
         self.prior = prior;
     }
 
+    /// There is something to undo.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.marker.is_some()
+    }
+
     pub(super) fn forget(&mut self) {
         self.marker = None;
     }
@@ -68,9 +73,9 @@ impl Undo {
 }
 
 impl Sender {
-    /// Eifel: whether the acknowledged segment was sent before the first retransmission.
+    /// Eifel: whether the acknowledged segment was sent before the first retransmission, or there was none.
     fn original_arrived(&self, ack: &Ack) -> bool {
-        let Some(first) = self.undo.first_retransmission else { return false };
+        let Some(first) = self.undo.first_retransmission else { return true };
         self.timestamps && ack.echo != 0 && is_before(ack.echo, ticks(first, self.config.timestamp_granularity))
     }
 
@@ -129,7 +134,7 @@ impl Sender {
         }
         // As in tcp_try_undo_partial(): a delayed segment has filled the hole.
         let highest = self.board.highest_sacked().unwrap_or(self.snd_una);
-        self.reordering.on_delivered(ack.prior_una, highest, highest, self.payload_bytes);
+        self.reordering.on_overtaken(ack.prior_una, highest, self.payload_bytes);
         if self.board.retransmitted_out() == 0 {
             self.undo_reduction(now, true);
             self.close_episode();

@@ -20,7 +20,7 @@ fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
         run(&mut pair, 199);
         assert_eq!(info(&pair).tcp.ssthresh_segments, ssthresh);
         assert_eq!(info(&pair).spurious_undone, u64::from(undo));
-        assert_eq!(pair.ends[CLIENT].sender().reordering.seen, undo); // FACK would take it for loss again
+        assert_eq!(pair.ends[CLIENT].sender().reordering.seen, undo);
         run(&mut pair, 3000);
         assert_eq!(info(&pair).tcp.acked.get(), 100_000);
     }
@@ -29,7 +29,7 @@ fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
 /// Linux's tcp_dsack_seen(): more duplicates than retransmissions are the network's. They take no real reduction back.
 #[test]
 fn duplicates_of_the_network_prove_nothing() {
-    let mut pair = established(&plain(), 60);
+    let mut pair = established(&Config { rack_tlp: true, fack: false, ..plain() }, 60);
     let mut lost = false;
     pair.path = Box::new(move |_, by, segment| {
         if by != CLIENT || segment.payload_bytes == 0 {
@@ -42,7 +42,7 @@ fn duplicates_of_the_network_prove_nothing() {
         Some(vec![Span::from_millis(50), Span::from_millis(50)])
     });
     run(&mut pair, 2_000);
-    assert_eq!((info(&pair).tcp.acked.get(), info(&pair).tcp.retransmits), (60_000, 1));
+    assert_eq!(info(&pair).tcp.acked.get(), 60_000);
     assert_eq!(info(&pair).spurious_undone, 0);
     assert!(info(&pair).tcp.ssthresh_segments.is_some(), "the loss was real");
 }
