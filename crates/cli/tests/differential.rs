@@ -1,31 +1,35 @@
 //! Simulated hosts against kernel hosts: the same scenario in both habitats, kernel hosts in virtual time.
 //!
 //! Host queues of 300 packets and send buffers out of the way, so that both TCPs are limited by the same queue: how many
-//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp.md). One run of kernel
-//! hosts is compared with the mean over the seeds of the simulated ones.
+//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp.md).
 //!
 //! On the dumbbell no queue fills at the hosts, and both habitats have the same keys of `[hosts.tcp]`.
 
 use crate::common::{can_emulate, in_virtual_time, lasthop, result, say};
 use lasthop_scenario::RunResult;
 
-const SEEDS: u64 = 5;
-
 /// Two figures of a run.
 type Figures = fn(&RunResult) -> (f64, f64);
 
-/// Compares two figures of kernel hosts with the means of simulated ones over this number of seeds. `tolerance` is relative to the
+/// Seeds of simulated hosts, and of kernel hosts: a second of theirs costs far more.
+type Seeds = (u64, u64);
+
+const SEEDS: Seeds = (5, 1);
+
+/// Compares two figures of kernel hosts with those of simulated ones, each the means over their seeds. `tolerance` is relative to the
 /// kernel's; `told` names the figures.
-fn compare_in(scenario: &str, settings: &[String], of: Figures, tolerance: (f64, f64), seeds: u64, told: &str) {
+fn compare_in(scenario: &str, settings: &[String], of: Figures, tolerance: (f64, f64), seeds: Seeds, told: &str) {
     let settings = settings.iter().flat_map(|setting| ["--set", setting.as_str()]);
     let arguments: Vec<&str> = ["run", scenario, "--json"].into_iter().chain(settings).collect();
-    let simulated = (1..=seeds).map(|seed| {
-        let run = lasthop(&arguments).args(["--seed", &seed.to_string()]).output().expect("the command starts");
-        of(&result(&run))
+    let mean = |seeds: u64, run: &dyn Fn(&str) -> RunResult| {
+        let figures = (1..=seeds).map(|seed| of(&run(&seed.to_string())));
+        let sum = figures.fold((0.0, 0.0), |sum, (first, second)| (sum.0 + first, sum.1 + second));
+        (sum.0 / seeds as f64, sum.1 / seeds as f64)
+    };
+    let ours = mean(seeds.0, &|seed| {
+        result(&lasthop(&arguments).args(["--seed", seed]).output().expect("the command starts"))
     });
-    let sum = simulated.fold((0.0, 0.0), |sum, figures| (sum.0 + figures.0, sum.1 + figures.1));
-    let ours = (sum.0 / seeds as f64, sum.1 / seeds as f64);
-    let kernel = of(&in_virtual_time(&arguments));
+    let kernel = mean(seeds.1, &|seed| in_virtual_time(&[&arguments[..], &["--seed", seed]].concat()));
     say(&format!("| {told} | {:.2} | {:.2} | {:.1} | {:.1} |", kernel.0, ours.0, kernel.1, ours.1));
     let apart = |ours: f64, theirs: f64| (ours / theirs - 1.0).abs();
     assert!(
@@ -39,18 +43,20 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
     if !can_emulate() {
         return;
     }
+    // Of three hosts under the formula, losses at the start decide: Linux had 389, 630 and 652 ms in as many runs of 8 s.
+    let (measured_s, seeds) = if (hosts, policy) == (3, "formula") { (18, (5, 3)) } else { (8, SEEDS) };
     let settings = [
         format!("hosts.0.count={hosts}"),
         format!("path.rtt_ms={rtt_ms}"),
         format!("hosts.0.policy={policy}"),
         "hosts.0.queue_packets=300".into(),
         "hosts.0.send_buffer_kib=4096".into(),
-        "duration_s=14".into(),
+        format!("duration_s={}", 6 + measured_s),
         "warmup_s=6".into(),
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, {policy}: Mb/s and ms");
-    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.10, 0.25), SEEDS, &told);
+    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.10, 0.25), seeds, &told);
 }
 
 /// One upload over a path that is too long for the window that 1 MiB of send buffer holds.
@@ -86,8 +92,9 @@ fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32, measured
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, ARF, {rates}, {segments} segments: Mb/s and ms");
-    // At 1 Mb/s packets are few: over the seeds the goodput has a deviation of 17 %, and the mean of five was 9 % off.
-    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.15, 0.25), 39, &told);
+    // At 1 Mb/s packets are few: over the seeds the goodput has a deviation of 17 %, and one run of the kernel was 32 % off.
+    let (tolerance, seeds) = if rates == "all" { ((0.20, 0.25), (39, 4)) } else { ((0.15, 0.25), (39, 1)) };
+    compare_in("scenarios/ten-uploads.toml", &settings, of, tolerance, seeds, &told);
 }
 
 /// Two senders of [utsumi]'s dumbbell, cubic, no losses but those of the queue of 50 packets: it is nearly always busy, and

@@ -1,6 +1,6 @@
 //! Kernel hosts, end to end, in virtual time: the command, its agents, Debian's kernel.
 
-use crate::common::{can_emulate, in_virtual_time, lasthop, on_kernel_hosts, result};
+use crate::common::{can_emulate, in_virtual_time, lasthop, of_text, on_kernel_hosts, result};
 use lasthop_scenario::RunResult;
 use lasthop_status::Gain;
 use lasthop_status::record::{Event, Tick};
@@ -53,12 +53,9 @@ fn a_download_waits_in_the_queue_of_the_path_and_is_dropped_there() {
     if !can_emulate() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("download.toml");
     let text = "duration_s = 6\nwarmup_s = 1\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[path]\nrtt_ms = 20\n\
                 rate_mbps = 10\nqueue_packets = 20\n[[hosts]]\n[[hosts.flows]]\ndirection = \"down\"\n";
-    fs::write(&file, text).expect("a file");
-    let result = in_virtual_time(&["run", &file.display().to_string(), "--json"]);
+    let result = of_text(text);
     // 20 ms of path, and 20 packets of 1500 B at 10 Mb/s: 24 ms.
     let rtt = result.rtt_ms.expect("a flow has round trips");
     assert!(rtt.p95 < 60.0, "{rtt:?}");
@@ -74,12 +71,9 @@ fn a_hosts_share_is_split_over_its_uploads_and_downloads_are_left_alone() {
     if !can_emulate() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("flows.toml");
     let text = "duration_s = 8\nwarmup_s = 4\n[path]\nrtt_ms = 40\n[[hosts]]\npolicy = \"fixed\"\nbound_segments = 24\n\
                 [[hosts.flows]]\ncount = 3\n[[hosts.flows]]\ndirection = \"down\"\n";
-    fs::write(&file, text).expect("a file");
-    let result = in_virtual_time(&["run", &file.display().to_string(), "--json"]);
+    let result = of_text(text);
     for upload in &result.flows[..3] {
         // 24 segments for three busy connections.
         assert!(upload.cwnd_mean.is_some_and(|cwnd| (6.0..=8.0).contains(&cwnd)), "{upload:?}");
@@ -96,8 +90,6 @@ fn a_paced_bound_gives_the_same_goodput_to_simulated_and_kernel_hosts() {
     if !can_emulate() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("paced.toml");
     let text = "duration_s = 7\nwarmup_s = 2\n[path]\nrtt_ms = 4\n[[hosts]]\ncount = 5\npolicy = \"fixed\"\n\
                 bound_segments = 2\nbound_pacing_mbps = 1.0\n[[hosts.flows]]\n";
     fs::write(&file, text).expect("a file");
@@ -151,8 +143,7 @@ fn packets_take_the_links_of_the_scenario_and_only_those() {
                 [[hosts]]\nnode = \"A\"\nera = \"modern\"\n[[hosts.flows]]\nto = \"B\"\ndirection = \"down\"\n\
                 [[hosts]]\nnode = \"C\"\n[[hosts.flows]]\nto = \"B\"\nstop_s = 3\n\
                 [[hosts.flows]]\nto = \"B\"\ntransfer_kib = 100\nstart_s = 4\n";
-    fs::write(&file, text).expect("a file");
-    let result = in_virtual_time(&["run", &file.display().to_string(), "--json"]);
+    let result = of_text(text);
     let link = |from: &str, to: &str| {
         result.links.iter().find(|link| link.from == from && link.to == to).expect("a link of the scenario")
     };
@@ -180,13 +171,10 @@ fn what_a_scenario_says_of_tcp_is_what_is_on_the_links() {
     if !can_emulate() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("switches.toml");
     let text = "duration_s = 5\nwarmup_s = 2\n[[links]]\nbetween = [\"A\", \"B\"]\nrate_mbps = 50\ndelay_ms = 20\n\
                 [[hosts]]\nnode = \"A\"\n[hosts.tcp]\nmss_bytes = 1012\ndelayed_ack_segments = 1\n\
                 receive_buffer_kib = 125\n[[hosts.flows]]\nto = \"B\"\n";
-    fs::write(&file, text).expect("a file");
-    let result = in_virtual_time(&["run", &file.display().to_string(), "--json"]);
+    let result = of_text(text);
     let (forth, back) = (&result.links[0], &result.links[1]);
     // 1000 bytes, 12 of timestamps, 40 of headers.
     let size = forth.sent_mbps * 1e6 * 3.0 / 8.0 / forth.packets as f64;
@@ -239,7 +227,8 @@ fn gains(record: &Path) -> Option<Gains> {
         let begin = ticks.iter().rfind(|tick| tick.t_ns + SECONDS * 1_000_000_000 <= end.t_ns).expect("a run of 25 s");
         acked(end) - acked(begin)
     };
-    let last = ticks.last().expect("ticks");
+    // Connections that have ended are told no more.
+    let last = ticks.iter().rfind(|tick| tick.flows.len() >= ticks[limited].flows.len()).expect("ticks");
     let state = last.policy_state.clone().expect("the policy's state, in mode control");
     Some(Gains { shown: state.gain, free_bytes: until(&ticks[limited]), bytes: until(last) })
 }
@@ -290,13 +279,10 @@ fn the_kernel_hears_of_marks_and_has_nothing_to_send_again() {
     if !can_emulate() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let scenario = folder.path().join("ecn.toml");
     let text = "duration_s = 8\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 20\nqueue = \"fq_codel\"\nqueue_packets = 1000\n\
                 [path]\nrtt_ms = 30\n[[hosts]]\nera = \"modern\"\ncount = 2\n[hosts.tcp]\necn = \"on\"\n\
                 [[hosts.flows]]\ndirection = \"down\"\n";
-    fs::write(&scenario, text).expect("written");
-    let result = in_virtual_time(&["run", &scenario.display().to_string(), "--json"]);
+    let result = of_text(text);
     assert!(result.access.downlink_marks > 0, "{:?}", result.access);
     assert_eq!(result.access.downlink_drops, 0);
     for flow in &result.flows {

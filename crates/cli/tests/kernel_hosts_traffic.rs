@@ -1,21 +1,13 @@
 //! Every kind of traffic on kernel hosts: real sockets, the TCP and UDP of Debian's kernel. In virtual time.
 
-use crate::common::{can_emulate, in_virtual_time, lasthop, result};
+use crate::common::{can_emulate, in_virtual_time, lasthop, of_text, result};
 use lasthop_scenario::RunResult;
 use std::fs;
-
-/// A run of this scenario.
-fn run(text: &str) -> RunResult {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("traffic.toml");
-    fs::write(&file, text).expect("a file");
-    in_virtual_time(&["run", &file.display().to_string(), "--json"])
-}
 
 /// Two hosts over a wire of 10 Mb/s and a path of 10 ms each way, with these flows; the second is modern.
 fn over_a_wire(flows: &str) -> RunResult {
     let host = |era: &str| format!("[[hosts]]\nera = \"{era}\"\n{flows}");
-    run(&format!(
+    of_text(&format!(
         "duration_s = 9\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n{}{}",
         host("2012"),
         host("modern")
@@ -54,7 +46,7 @@ fn datagrams_at_twice_the_rate_of_a_wire_are_half_lost_behind_a_full_queue() {
         return;
     }
     for era in ["2012", "modern"] {
-        let result = run(&format!(
+        let result = of_text(&format!(
             "duration_s = 9\nwarmup_s = 3\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n[[hosts]]\nera = \"{era}\"\n\
              queue_packets = 50\n[[hosts.flows]]\nkind = \"constant\"\nrate_mbps = 20\npacket_bytes = 1500\n"
         ));
@@ -76,7 +68,7 @@ fn a_call_beside_an_upload_waits_as_long_as_with_simulated_hosts() {
     let text = "duration_s = 12\nwarmup_s = 5\n[access]\nkind = \"wired\"\nrate_mbps = 10\n[path]\nrtt_ms = 20\n\
                 [[hosts]]\nera = \"modern\"\n[[hosts.flows]]\nkind = \"constant\"\n[[hosts.flows]]\nkind = \"ping\"\n\
                 [[hosts.flows]]\n";
-    let kernel = run(text);
+    let kernel = of_text(text);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("traffic.toml");
     fs::write(&file, text).expect("a file");

@@ -39,9 +39,9 @@ fn every_law_carries_20_s_over_1_percent_of_random_loss() {
     let of = |law: &str| {
         result.flows.iter().find(|flow| flow.congestion_control.as_deref() == Some(law)).expect(law).goodput_mbps
     };
-    // these tolerate losses without a queue
+    // These tolerate losses without a queue; one run of 20 s says no more.
     for law in ["chd", "cdg", "ucc", "copa"] {
-        assert!(of(law) > 1.5 * of("newreno"), "{law}: {} Mb/s, newreno: {}", of(law), of("newreno"));
+        assert!(of(law) > 1.2 * of("newreno"), "{law}: {} Mb/s, newreno: {}", of(law), of("newreno"));
     }
 }
 

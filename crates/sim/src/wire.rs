@@ -33,11 +33,11 @@ impl Wire {
 
     /// The first bytes of a packet: all but a payload of zeros.
     pub(crate) fn bytes(&mut self, packet: &Packet<Payload>) -> Vec<u8> {
-        let is_near = packet.from.0 < self.hosts;
+        let is_host = packet.from.0 < self.hosts;
         let incarnation = Tag::of(packet.id).map_or(1, |tag| tag.incarnation);
-        let ports = ports(packet.flow, incarnation, is_near);
+        let ports = ports(packet.flow, incarnation, is_host);
         let (protocol, rest) = match &packet.payload {
-            Payload::Segment(segment) => (TCP, self.tcp(segment, ports, (packet.flow, incarnation, is_near))),
+            Payload::Segment(segment) => (TCP, self.tcp(segment, ports, (packet.flow, incarnation, is_host))),
             Payload::Beacon(datagram) => (UDP, udp((BEACON_PORT, BEACON_PORT), datagram, datagram.len() as u64)),
             Payload::Datagram(_) => (UDP, udp(ports, &[], packet.size.get().saturating_sub(28))),
             // Zeros as well: nothing in it is encrypted, and a reader of QUIC would find it broken.
@@ -80,7 +80,7 @@ impl Wire {
         if segment.syn {
             self.shifts.insert(end, segment.offer.window_shift);
         }
-        let of = |is_near| self.shifts.get(&(end.0, end.1, is_near)).copied().flatten();
+        let of = |is_host| self.shifts.get(&(end.0, end.1, is_host)).copied().flatten();
         let shift = match (of(end.2), of(!end.2)) {
             (Some(own), Some(_)) if !segment.syn => own,
             _ => 0,
@@ -107,10 +107,10 @@ impl Wire {
 }
 
 /// The ports of the sender and the receiver.
-fn ports(connection: u32, incarnation: u32, is_near: bool) -> (u16, u16) {
+fn ports(connection: u32, incarnation: u32, is_host: bool) -> (u16, u16) {
     let client = FIRST_CLIENT_PORT.wrapping_add(connection as u16);
     let server = SERVER_PORT + (incarnation.saturating_sub(1) % SERVER_PORTS) as u16;
-    if is_near { (client, server) } else { (server, client) }
+    if is_host { (client, server) } else { (server, client) }
 }
 
 /// The options, with the padding that [`Segment::ip_bytes`] counts.

@@ -162,8 +162,8 @@ impl Endpoint {
     }
 
     fn on_established(&mut self, now: Time, segment: &Segment) {
-        let overtaken = |rcv_nxt: u64| segment.seq == rcv_nxt && self.sender.is_overtaken_duplicate(segment);
-        let stale = self.receiver.is_stale(segment) && !overtaken(self.receiver.rcv_nxt());
+        let stale = self.receiver.is_stale(segment)
+            && !(segment.seq == self.receiver.rcv_nxt() && self.sender.is_overtaken_duplicate(segment));
         if stale || self.receiver.is_old(segment) {
             self.receiver.on_rejected(now, segment);
             return;

@@ -75,6 +75,11 @@ impl DeliveryRate {
         self.prior.map(|(prior, _)| prior.delivered)
     }
 
+    /// The ACK gives no sample.
+    pub(crate) fn forget_sample(&mut self) {
+        self.prior = None;
+    }
+
     /// The ACK is processed: it delivered `delivered` new segments. Returns its sample, if it is one.
     pub(crate) fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) -> Option<RateSample> {
         if delivered > 0 {

@@ -423,10 +423,16 @@ impl Scoreboard {
     /// twice.
     pub(crate) fn on_probed(&mut self, now: Time, sent: Sent) -> Option<Record> {
         let record = self.records.back_mut()?;
-        record.flags |= EVER_RETRANSMITTED;
+        record.flags = record.flags & !JUDGED | EVER_RETRANSMITTED;
         record.sent_at = now;
         record.sent = sent;
+        self.marked_below = self.marked_below.min(record.seq);
         Some(*record)
+    }
+
+    /// Whether the record of this index is in flight a second time.
+    pub(crate) fn is_retransmitted(&self, index: usize) -> bool {
+        self.records[index].is_retransmitted()
     }
 
     /// The record that contains `seq`, if it was ever retransmitted.
@@ -674,6 +680,9 @@ mod tests {
         MarkLost,
         Retransmit,
         LoseRetransmission,
+        JudgeNext,
+        JudgeRetransmission,
+        Probe,
         Timeout,
         Unmark,
         TakeBack,
@@ -687,6 +696,9 @@ mod tests {
             3 => Just(Operation::MarkLost),
             4 => Just(Operation::Retransmit),
             2 => Just(Operation::LoseRetransmission),
+            2 => Just(Operation::JudgeNext),
+            1 => Just(Operation::JudgeRetransmission),
+            1 => Just(Operation::Probe),
             1 => Just(Operation::Timeout),
             1 => Just(Operation::Unmark),
             1 => Just(Operation::TakeBack),
@@ -738,6 +750,26 @@ mod tests {
                             let under_way = board.records.iter().filter(|record| record.is_retransmitted());
                             prop_assert_eq!(under_way.map(|record| record.sent_at).min(), Some(oldest.sent_at));
                             board.mark_oldest_retransmission_lost();
+                        }
+                    }
+                    Operation::JudgeNext => {
+                        if let Some(next) = board.next_unmarked() {
+                            board.mark_next_lost();
+                            prop_assert!(board.records.iter().any(|record| record.seq == next.seq && record.is_lost()));
+                            prop_assert!(board.next_unmarked().is_none_or(|other| other.seq > next.seq));
+                        }
+                    }
+                    Operation::JudgeRetransmission => {
+                        if board.oldest_retransmission().is_some() {
+                            board.mark_oldest_retransmission_judged();
+                        }
+                    }
+                    Operation::Probe => {
+                        if board.records.back().is_some_and(|last| last.flags & (SACKED | LOST | RETRANSMITTED) == 0) {
+                            let before = board.in_flight();
+                            board.on_probed(now, Sent::default());
+                            prop_assert_eq!(board.in_flight(), before);
+                            prop_assert_eq!(board.last_in_flight_before((Time::MAX, 0)), Some(now));
                         }
                     }
                     Operation::Timeout => board.mark_all_lost(|_, _| true),

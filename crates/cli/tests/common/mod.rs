@@ -94,6 +94,14 @@ pub fn in_virtual_time(arguments: &[&str]) -> RunResult {
     result(&output)
 }
 
+/// A run of this scenario on kernel hosts in virtual time.
+pub fn of_text(scenario: &str) -> RunResult {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("scenario.toml");
+    std::fs::write(&file, scenario).expect("a file");
+    in_virtual_time(&["run", &file.display().to_string(), "--json"])
+}
+
 /// The result of a valid run with --json on this machine's kernel, in real time.
 pub fn in_real_time(arguments: &[&str]) -> RunResult {
     undisturbed(|| {

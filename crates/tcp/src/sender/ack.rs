@@ -35,7 +35,7 @@ pub(crate) struct Ack {
     /// It reports a segment that arrived twice.
     pub(crate) d_sack: bool,
     /// With RACK, how many arrived twice.
-    pub(super) duplicates: u32,
+    duplicates: u32,
     /// It reports a probe, which so was needless.
     pub(crate) probe_reported: bool,
     /// A segment below the recovery point was delivered that was never retransmitted.
@@ -54,10 +54,10 @@ pub(crate) struct Ack {
     pub(crate) echo_of_mark: bool,
     /// Segments that it delivers with a mark, as far as it tells.
     pub(crate) marked: u32,
-    pub(super) acked_first: Option<Time>,
-    pub(super) acked_last: Option<Time>,
-    pub(super) sacked_first: Option<Time>,
-    pub(super) sacked_last: Option<Time>,
+    acked_first: Option<Time>,
+    acked_last: Option<Time>,
+    sacked_first: Option<Time>,
+    sacked_last: Option<Time>,
 }
 
 impl Sender {
@@ -85,6 +85,7 @@ impl Sender {
         }
         if segment.ack < self.snd_una {
             // As in Linux, an ACK that was overtaken gives no sample and moves no window.
+            self.rate.forget_sample();
             self.recover(now, &mut ack);
             return;
         }
@@ -272,6 +273,7 @@ impl Sender {
         if first.end > ack_seq && !within {
             return u64::MAX;
         }
+        ack.probe_reported = self.probe.is_some_and(|probe| probe.end == first.end);
         let duplicates = (first.end - first.start).div_ceil(u64::from(self.payload_bytes)).max(1);
         self.duplicates_reported += duplicates;
         if self.uses_rack() {
@@ -282,7 +284,6 @@ impl Sender {
             ack.duplicates = duplicates as u32;
         }
         ack.d_sack = true;
-        ack.probe_reported = self.probe.is_some_and(|probe| probe.end == first.end);
         // A timer sends probes, not an impatient RACK. As in Linux, a probe's duplicate does not widen RACK's window.
         if self.reordering.seen && !ack.probe_reported {
             self.rack.on_d_sack();
@@ -396,7 +397,8 @@ impl Sender {
         if self.state.is_reduction() {
             flags |= Acked::IN_REDUCTION;
             if ack.delivered > 0 {
-                self.reduce(in_flight, ack);
+                let safe_ack = ack.advanced && !ack.lost;
+                self.reduce(Delivery { delivered: ack.delivered, pipe: in_flight, safe_ack });
             }
         } else if (ack.advanced && !ack.full) || (ack.sacked > 0 && self.uses_rack() && self.reordering.is_high()) {
             flags |= if self.is_held_by_bound(now) { Acked::HELD } else { Acked::MAY_GROW };
@@ -436,12 +438,10 @@ impl Sender {
     }
 
     /// One ACK during a reduction: see [`Recovery`].
-    pub(super) fn reduce(&mut self, in_flight: u32, ack: &Ack) {
+    pub(super) fn reduce(&mut self, delivery: Delivery) {
         match self.recovery {
             Recovery::NewReno | Recovery::Rfc6675 => {} // set at entry and on ACKs that count: see recovery
             _ => {
-                let delivery =
-                    Delivery { delivered: ack.delivered, pipe: in_flight, safe_ack: ack.advanced && !ack.lost };
                 let (cwnd, ssthresh) = (self.window.cwnd_segments, self.window.ssthresh_segments);
                 self.window.cwnd_segments = self.prr.on_ack(self.recovery, delivery, cwnd, ssthresh);
             }

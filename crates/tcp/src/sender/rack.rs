@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Segments are checked in the order of their transmission: originals in the scoreboard's order, retransmissions in
-//! theirs. Each check continues where the last one stopped.
+//! theirs. Each check continues where the last one stopped. (After a timeout that was undone the originals sent again are
+//! younger than those above them: these are found once something later is delivered.)
 //!
 //! *As in Linux*: an original that arrives below what was SACKed before is reordering, and only after that does a D-SACK
 //! widen the window; the reordering timer ends 2 ms after the last is lost, and is set by ACKs alone; only an ACK with
@@ -75,8 +76,8 @@ impl Default for Reordering {
 }
 
 impl Reordering {
-    /// The `lowest` original that an ACK delivers lies below what was SACKed before; with it, all is up to `highest`.
-    /// Segments have `payload` bytes.
+    /// `lowest`: the lowest original that an ACK delivers below what was SACKed before, `u64::MAX` if none; `highest`: the
+    /// highest SACKed byte now. Segments have `payload` bytes.
     pub(crate) fn on_overtaken(&mut self, lowest: u64, highest: u64, payload: u32) {
         if lowest >= highest {
             return;

@@ -1,9 +1,10 @@
 //! The sender's only timer. As in Linux, retransmission, loss probe, reordering and persist share it: setting one
 //! replaces the other.
 
+use super::Sender;
 use super::rack::LossProbe;
+use super::recovery::Delivery;
 use super::transmit::Forced;
-use super::{Ack, Sender};
 use lasthop_connection::CongestionState;
 use lasthop_units::{Span, Time};
 
@@ -99,7 +100,7 @@ impl Sender {
             self.enter_recovery(now, 0, 0);
             if !self.law.steers() {
                 // One segment counts as delivered, so that one may go.
-                self.reduce(self.in_flight(), &Ack { delivered: 1, ..Ack::default() });
+                self.reduce(Delivery { delivered: 1, pipe: self.in_flight(), safe_ack: false });
             }
             self.apply_bound(now);
         }

@@ -139,12 +139,18 @@ impl Sender {
                 }
             },
             Forced::ProbeLast => {
-                let sent = self.rate.on_sent(now, true);
-                let last = self.board.on_probed(now, sent)?;
-                self.retransmits += 1;
-                self.on_sent(now, last.payload_bytes());
+                let last = self.board.len().checked_sub(1)? as usize;
+                let outgoing = if self.board.is_retransmitted(last) {
+                    self.retransmit(now, last)
+                } else {
+                    let sent = self.rate.on_sent(now, true);
+                    let last = self.board.on_probed(now, sent)?;
+                    self.retransmits += 1;
+                    self.on_sent(now, last.payload_bytes());
+                    self.again(&last)
+                };
                 self.probe_sent(true);
-                Some(self.again(&last))
+                Some(outgoing)
             }
             Forced::Window => {
                 // RFC 9293 §3.8.6.1. Linux sends the data that fit; if none fit, an old sequence number that asks for

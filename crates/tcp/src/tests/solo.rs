@@ -277,8 +277,9 @@ fn f_rto_without_new_data_goes_on_at_once() {
 /// RFC 8985 §6.3: a timeout does not concern segments sent less than a round trip ago.
 ///
 /// ```text
-/// ms      0        100      302          590 (written then)    602
-/// client  0..3              probe: 3     4 5                   timeout: 1, 2 and 3 are old, 4 and 5 are not
+/// ms      0        100      302          490 (written then)    602
+/// client  0..3              probe: 3     4 5                   timeout: all are older than RACK.rtt of 100
+///                                        6                     but not 6, which is written at 590
 /// ACKs             1
 /// ```
 #[test]
@@ -287,9 +288,12 @@ fn a_timeout_does_not_take_recent_segments_for_lost() {
     solo.ack(100, 1, &[]);
     assert_eq!(solo.timeout(302), [3]);
     solo.end.write(2000);
-    assert_eq!(solo.poll(590), [4, 5]);
+    assert_eq!(solo.poll(490), [4, 5]); // 112 ms before: less than RACK.rtt and its window
+    solo.end.set_bound(Bound { min_segments: 7, ..Bound::default() }.leased(at(590), Span::from_secs(1)));
+    solo.end.write(1000);
+    assert_eq!(solo.poll(590), [6]);
     assert_eq!(solo.timeout(602), [1]);
-    assert_eq!((solo.state(), solo.info().lost_segments), (CongestionState::Loss, 3));
+    assert_eq!((solo.state(), solo.info().lost_segments), (CongestionState::Loss, 5));
 }
 
 /// As in Linux with RACK, what was sent before the first segment was sent again, and is SACKed, lets the timer begin anew:
@@ -307,6 +311,7 @@ fn what_was_sent_before_the_retransmission_puts_its_timeout_off() {
     }
 }
 
+/// Linux's TCP_RESOURCE_PROBE_INTERVAL: a refused retransmission is tried again half a second later.
 #[test]
 fn a_refused_retransmission_is_tried_again_after_half_a_second() {
     let mut solo = Solo::new(&stack(), 100);
@@ -746,7 +751,49 @@ fn a_probe_that_sends_the_last_segment_again_adds_nothing_to_the_flight() {
     assert_eq!((solo.info().tcp.ssthresh_segments, solo.end.sender().probe.is_none()), (None, true));
 }
 
-/// Linux's tcp_rack_reo_timeout(): the timer waits for the last of several to be lost; what is younger waits for an ACK.
+/// tcp_init_undo(): the duplicate of a probe takes no reduction back that was needed.
+#[test]
+fn a_probes_duplicate_proves_no_other_retransmission_needless() {
+    let mut solo = Solo::new(&modern(), 10);
+    assert_eq!(solo.timeout(202), [9]);
+    solo.ack(210, 7, &[8..9]);
+    let due = solo.end.next_timeout();
+    solo.end.on_timeout(due);
+    assert_eq!(solo.poll(240), [7]);
+    solo.ack(250, 7, &[9..10, 8..10]); // the original of 9 and the probe have arrived
+    assert_eq!((solo.state(), solo.info().spurious_undone), (CongestionState::Recovery, 0));
+    solo.ack(340, 10, &[]);
+    assert_eq!((solo.info().spurious_undone, solo.info().tcp.ssthresh_segments.is_some()), (0, true));
+}
+
+/// A probe that the host refused was not sent.
+#[test]
+fn a_refused_probe_is_no_retransmission() {
+    let mut solo = Solo::new(&modern(), 3);
+    assert_eq!(solo.timeout(202), [2]);
+    let probe = Segment { seq: 2001, payload_bytes: 1000, has_ack: true, ..Segment::default() };
+    solo.end.on_refused(at(202), &probe);
+    assert_eq!((solo.info().tcp.retransmits, solo.end.sender().probe.is_none()), (0, true));
+    assert_eq!(solo.info().tcp.in_flight_segments, 3);
+}
+
+/// RFC 9293 §3.10.7.4, as Linux reads it: of a segment wholly before the last ACK neither ACK nor window nor blocks count.
+#[test]
+fn an_old_segment_is_answered_and_nothing_of_it_counts() {
+    let mut solo = Solo::new(&stack(), 20);
+    let data =
+        Segment { seq: 1, payload_bytes: 1000, has_ack: true, ack: 1, window_bytes: 65_535, ..Segment::default() };
+    for seq in [1, 1001] {
+        solo.end.on_segment(at(10), &Segment { seq, ..data.clone() });
+        solo.poll(10);
+    }
+    solo.end.on_segment(at(20), &Segment { ack: 5001, window_bytes: 1000, ..data.clone() });
+    assert_eq!((solo.end.sender().snd_una, solo.end.sender().snd_wnd), (1, 65_535));
+    let answer = solo.end.poll_transmit(at(20)).expect("an ACK");
+    assert_eq!((answer.ack, answer.sack.iter(answer.ack).collect::<Vec<_>>()), (2001, Vec::from([1..1001])));
+}
+
+/// Linux's tcp_rack_reo_timeout(): the timer waits for the last of several to be lost.
 #[test]
 fn the_reordering_timer_waits_for_the_last() {
     let mut solo = Solo::new(&modern(), 100);

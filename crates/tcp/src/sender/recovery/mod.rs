@@ -216,10 +216,10 @@ impl Sender {
     pub(crate) fn enter_recovery(&mut self, now: Time, newly_sacked: u32, newly_acked: u32) {
         if self.state.is_reduction() {
             // The window is already reduced: no further reduction, and none to undo.
-            self.undo.begin(self.snd_una, self.board.retransmitted_out(), None);
+            self.undo.begin(self.snd_una, self.sent_again(), None);
         } else {
             let prior = (self.window.cwnd_segments, self.current_ssthresh());
-            self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));
+            self.undo.begin(self.snd_una, self.sent_again(), Some(prior));
             self.begin_reduction(now, newly_sacked, newly_acked, Law::on_lost);
         }
         self.state = CongestionState::Recovery;
@@ -242,6 +242,11 @@ impl Sender {
             }
             _ => {}
         }
+    }
+
+    /// Retransmissions in flight, a probe among them: tcp_init_undo().
+    fn sent_again(&self) -> u32 {
+        self.board.retransmitted_out() + u32::from(self.probe.is_some_and(|probe| probe.retransmission))
     }
 
     /// Asks the law for ssthresh; `ask`: its event, a loss or a notice.
@@ -310,7 +315,7 @@ impl Sender {
             || (self.state.is_reduction() && self.tolerated);
         if reduces {
             let prior = (self.window.cwnd_segments, self.current_ssthresh());
-            self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));
+            self.undo.begin(self.snd_una, self.sent_again(), Some(prior));
             let event = self.lost_event(now);
             self.tell(|law, window| law.on_timed_out(&event, window));
         }

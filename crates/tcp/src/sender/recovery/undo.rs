@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Eifel    RFC 3522  the first ACK after a retransmission echoes a timestamp from before it: the original arrived
+//!                    or nothing was sent again: tcp_packet_delayed()
 //! D-SACK   RFC 3708  every retransmission is reported as a duplicate: all originals arrived
 //! response RFC 4015  as Linux: cwnd = max(cwnd, cwnd before), ssthresh = max(ssthresh, ssthresh before)
 //! ```

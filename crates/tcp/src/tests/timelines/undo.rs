@@ -43,6 +43,7 @@ fn duplicates_of_the_network_prove_nothing() {
     });
     run(&mut pair, 2_000);
     assert_eq!(info(&pair).tcp.acked.get(), 60_000);
+    assert!(info(&pair).tcp.retransmits <= 2, "{:?}", info(&pair));
     assert_eq!(info(&pair).spurious_undone, 0);
     assert!(info(&pair).tcp.ssthresh_segments.is_some(), "the loss was real");
 }
