@@ -4,7 +4,7 @@ use crate::exec::begin_the_next;
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use lasthop_guest::{Heard, Job, Kernels, MEMORY_MIB, Machine};
+use lasthop_guest::{DEFAULT_KERNEL, Heard, Job, Kernels, MEMORY_MIB, Machine, Program};
 use lasthop_lab::TrafficSource;
 use lasthop_laws::LawName;
 use lasthop_scenario::{HostsKind, RunResult, Scenario, Series};
@@ -17,16 +17,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// The kernel of an emulated machine if none is named.
-pub(crate) const DEFAULT_KERNEL: &str = "debian-6.12";
-
 #[derive(Args, Clone, Default)]
 pub(crate) struct ClockArguments {
     /// The clock of kernel hosts: `real`: this machine's own, as root; `virtual`: that of an emulated machine, which
     /// counts instructions, for any user
     #[arg(long, value_enum, default_value = "real")]
     clock: Clock,
-    /// The kernel of `--clock virtual`, of those that `lasthop kernels list` shows; without it debian-6.12
+    /// The kernel of `--clock virtual`, of those that `lasthop kernels list` shows; without it debian-6.12, and on arm64
+    /// debian-6.12-arm64; `compare` takes several: A,B
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// The Wi-Fi of kernel hosts: `model`: the network model's; `mac80211`: Linux's own, with hostapd, wpa_supplicant and simulated
@@ -152,19 +150,35 @@ impl ClockArguments {
         Ok(())
     }
 
+    /// The kernels that a comparison is to have, if there are several.
+    pub(crate) fn kernels(&self) -> Vec<&str> {
+        let kernels: Vec<&str> = self.kernel.iter().flat_map(|names| names.split(',')).collect();
+        if kernels.len() > 1 { kernels } else { Vec::new() }
+    }
+
     /// The emulated machine; `None` with this machine's clock.
     pub(crate) fn machine(&self, stop: &AtomicBool) -> Result<Option<Emulated>> {
-        if !self.is_virtual() {
-            return Ok(None);
+        let of = |name| self.machine_of(name, stop);
+        self.is_virtual().then(|| of(self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL))).transpose()
+    }
+
+    /// The emulated machines of a comparison, one for each kernel; with this machine's clock there is none.
+    pub(crate) fn machines(&self, stop: &AtomicBool) -> Result<Vec<Emulated>> {
+        match self.kernels() {
+            kernels if kernels.is_empty() => Ok(self.machine(stop)?.into_iter().collect()),
+            kernels => kernels.into_iter().map(|name| self.machine_of(name, stop)).collect(),
         }
-        let kernel = Kernels::in_cache()?.get(self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL))?;
-        let program = std::env::current_exe().context("cannot tell which program this is")?;
+    }
+
+    fn machine_of(&self, kernel: &str, stop: &AtomicBool) -> Result<Emulated> {
+        let kernel = Kernels::in_cache()?.get(kernel)?;
+        let program = Program::of(kernel.architecture, lasthop_version::VERSION)?;
         let radios = self.wifi == WifiChoice::Mac80211;
         let beside = radios.then(|| lasthop_guest::programs(&lasthop_lab::RADIO_PROGRAMS)).transpose()?;
         let say = |said: &str| tell(format_args!("{said}"));
         let machine = Machine::ready(kernel, &program, beside.as_deref(), stop, &say)?;
         let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
-        Ok(Some(Emulated { machine: machine.ok_or_else(nothing)?, radios }))
+        Ok(Emulated { machine: machine.ok_or_else(nothing)?, radios })
     }
 }
 

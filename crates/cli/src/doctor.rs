@@ -6,7 +6,7 @@ use crate::numbers::whole;
 use anyhow::Result;
 use clap::Args;
 use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, rts_left, wifi_link};
-use lasthop_guest::{Kernel, Kernels, Machine};
+use lasthop_guest::{Architecture, Kernel, Kernels, Machine, Program};
 use lasthop_kernel::{Mode, Outcome, Support};
 use lasthop_scenario::Override;
 use serde::Serialize;
@@ -230,17 +230,35 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
 
 /// Whether kernel hosts can run in an emulated machine, and with which kernels.
 fn virtual_time() -> Possible {
-    let kernels = Machine::emulator().and_then(|_| Kernels::in_cache()?.list());
-    match kernels {
-        Ok(kernels) if !kernels.iter().any(Kernel::is_of_this_build) => {
-            Possible { possible: false, text: "there is no kernel for it: lasthop kernels fetch".to_owned() }
+    let no = |text: String| Possible { possible: false, text };
+    let kernels = match Kernels::in_cache().and_then(|kernels| kernels.list()) {
+        Ok(kernels) => kernels.into_iter().filter(Kernel::is_of_this_build),
+        Err(error) => return no(error.to_string()),
+    };
+    let can = |kernel: &Kernel| {
+        Machine::emulator(kernel.architecture)?;
+        Program::of(kernel.architecture, lasthop_version::VERSION).map(|_| ())
+    };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for kernel in kernels {
+        match can(&kernel) {
+            Ok(()) => with.push(kernel.name),
+            Err(error) => without.push(format!("{}: {error}", kernel.name)),
         }
-        Ok(kernels) => {
-            let names: Vec<String> =
-                kernels.into_iter().filter(Kernel::is_of_this_build).map(|kernel| kernel.name).collect();
-            Possible { possible: true, text: format!("lasthop run ... --clock virtual, with {}", names.join(", ")) }
+    }
+    match (with.is_empty(), without.is_empty()) {
+        (true, true) => match Architecture::here().and_then(Machine::emulator) {
+            Ok(_) => no("there is no kernel for it: lasthop kernels fetch".to_owned()),
+            Err(error) => no(error.to_string()),
+        },
+        (true, false) => no(without.join("; ")),
+        (false, _) => {
+            let without: String = without.iter().map(|text| format!("; {text}")).collect();
+            Possible {
+                possible: true,
+                text: format!("lasthop run ... --clock virtual, with {}{without}", with.join(", ")),
+            }
         }
-        Err(error) => Possible { possible: false, text: error.to_string() },
     }
 }
 

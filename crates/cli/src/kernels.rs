@@ -1,10 +1,9 @@
 //! `lasthop kernels`.
 
-use crate::clock::DEFAULT_KERNEL;
 use crate::{say, tell};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use lasthop_guest::{Kernel, Kernels, NAMES};
+use lasthop_guest::{DEFAULT_KERNEL, Kernel, Kernels, Program, names};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,11 +19,12 @@ enum KernelsCommand {
     List,
     /// Fetch a kernel from Debian by apt and unpack it; nothing is installed
     Fetch {
-        /// Its name: debian-6.1, debian-6.12 or debian-newest
+        /// Its name: debian-6.1, debian-6.12, debian-newest, or one of these with -arm64
         #[arg(default_value = DEFAULT_KERNEL)]
         name: String,
     },
-    /// Keep a kernel of your own: a tree after `make bzImage modules`, or any folder with a bzImage and modules
+    /// Keep a kernel of your own: a tree after `make bzImage modules` (arm64: `make Image modules`), or any folder with an
+    /// image and modules
     Build {
         /// The folder
         folder: PathBuf,
@@ -32,33 +32,43 @@ enum KernelsCommand {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Keep a lasthop for another processor, of this same build: it runs under the kernels for that one
+    Program {
+        /// The program
+        file: PathBuf,
+    },
 }
 
 /// `lasthop kernels`.
 pub(crate) fn run(arguments: &KernelsArguments) -> Result<ExitCode> {
     let kernels = Kernels::in_cache()?;
-    let kept = |kernel: &Kernel| say(&format!("{}: {}", kernel.name, kernel.release));
+    let kept = |kernel: &Kernel| say(&format!("{}: {}, {}", kernel.name, kernel.release, kernel.architecture));
+    let fetching = |said: &str| tell(format_args!("{said}"));
     match &arguments.command {
         KernelsCommand::List => list(&kernels.list()?)?,
-        KernelsCommand::Fetch { name } => kept(&kernels.fetch(name, &|said| tell(format_args!("{said}")))?)?,
+        KernelsCommand::Fetch { name } => kept(&kernels.fetch(name, &fetching)?)?,
         KernelsCommand::Build { folder, name } => {
             let path = folder.canonicalize().with_context(|| format!("there is no folder {}", folder.display()))?;
             let of_folder = || path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             kept(&kernels.build(&name.clone().unwrap_or_else(of_folder), &path)?)?;
+        }
+        KernelsCommand::Program { file } => {
+            let architecture = Program::keep(file, lasthop_version::VERSION, &fetching)?;
+            say(&format!("kernels for {architecture} run {}", file.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(here: &[Kernel]) -> Result<()> {
-    let missing = NAMES.iter().filter(|name| here.iter().all(|kernel| kernel.name != **name));
-    let missing = missing.map(|name| (*name, format!("not here: lasthop kernels fetch {name}")));
+    let missing = names().filter(|(name, _)| here.iter().all(|kernel| kernel.name != *name));
+    let missing = missing.map(|(name, of)| (name, of, format!("not here: lasthop kernels fetch {name}")));
     let what = |kernel: &Kernel| match kernel.is_of_this_build() {
         true => kernel.release.clone(),
         false => format!("{}, kept by another version of lasthop: fetch or build it again", kernel.release),
     };
-    let here = here.iter().map(|kernel| (kernel.name.as_str(), what(kernel)));
-    let lines: Vec<(&str, String)> = here.chain(missing).collect();
-    let widest = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    say(&lines.iter().map(|(name, what)| format!("{name:widest$}  {what}\n")).collect::<String>())
+    let here = here.iter().map(|kernel| (kernel.name.as_str(), kernel.architecture, what(kernel)));
+    let lines: Vec<_> = here.chain(missing).collect();
+    let widest = lines.iter().map(|(name, _, _)| name.len()).max().unwrap_or(0);
+    say(&lines.iter().map(|(name, of, what)| format!("{name:widest$}  {of}  {what}\n")).collect::<String>())
 }

@@ -343,8 +343,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         bail!("--vary {one} has no effect before --vary {later}; accepted: each key once, with all its values");
     }
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
+    let cases = Vary::also(cases, "kernel", &common.clock.kernels());
     if cases.len() < 2 && arguments.seeds < 2 {
-        bail!("there is nothing to compare: give --vary key=a,b,c, --case twice, or --seeds N");
+        bail!("there is nothing to compare: give --vary key=a,b,c, --case twice, --kernel A,B, or --seeds N");
     }
     let in_real_time = common.hosts == Habitat::Kernel && !common.clock.is_virtual();
     if arguments.jobs.is_some() && in_real_time {
@@ -382,8 +383,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let planned_files = || lasthop_report::comparison_files(&labels, of_seeds, &common.figures.formats());
     let out = claim(common.out.as_deref(), Kind::Comparison, planned_files)?;
     let live = out.as_ref().and_then(|out| out.live(planned.len()));
-    let emulated = common.clock.machine(&stop)?;
-    let plan = Plan { cases: &cases, runs: &planned, live: live.as_ref(), emulated: emulated.as_ref() };
+    let machines = common.clock.machines(&stop)?;
+    let plan = Plan { cases: &cases, runs: &planned, live: live.as_ref(), machines: &machines };
     let runs = match in_real_time {
         false => run_at_once(arguments, &plan, jobs, &stored, &stop),
         true => run_in_turn(arguments, &plan, &stop),
@@ -402,7 +403,8 @@ struct Plan<'a> {
     /// Each with the number of its case.
     runs: &'a [(usize, Scenario)],
     live: Option<&'a Live>,
-    emulated: Option<&'a Emulated>,
+    /// One for each kernel: it changes fastest from case to case.
+    machines: &'a [Emulated],
 }
 
 impl Plan<'_> {
@@ -423,7 +425,8 @@ impl Plan<'_> {
     ) -> Result<Option<(RunResult, Series)>> {
         let live = live_run(self.live, &self.label(run), &run.1, common.hosts.hosts_kind(), true);
         let kept = Kept { live: live.as_ref(), ..Kept::default() };
-        let outcome = one_run(common, self.emulated, &run.1, stop, progress, &kept);
+        let emulated = self.machines.get(run.0 % self.machines.len().max(1));
+        let outcome = one_run(common, emulated, &run.1, stop, progress, &kept);
         if let (Ok(Some((result, _))), Some(live)) = (&outcome, live) {
             live.ended(result);
         }

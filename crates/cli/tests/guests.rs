@@ -94,6 +94,71 @@ fn a_kernel_of_ones_own_runs_and_the_same_kernel_by_another_name_gives_the_same_
     let (mine, text) = result(&["--kernel", "mine"]);
     assert_eq!(mine["kernel"], "mine");
     assert!(text.replace("\"mine\"", "\"debian-6.12\"") == plain().1, "{text}\n{}", plain().1);
+    // Both in one table.
+    let output = run(&[&["compare", "--json"], &SHORT[..], &["--kernel", "debian-6.12,mine"]].concat());
+    let table: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let cases: Vec<_> = (0..2).map(|case| (&table["cases"][case]["label"], &table["cases"][case]["runs"][0])).collect();
+    assert_eq!((cases[0].0, cases[1].0), (&"kernel=debian-6.12".into(), &"kernel=mine".into()));
+    assert_eq!((&cases[0].1["kernel"], &cases[1].1["kernel"]), (&"debian-6.12".into(), &"mine".into()));
+    assert_eq!(cases[0].1["aggregate_goodput_mbps"], plain().0["aggregate_goodput_mbps"]);
+    assert_eq!(cases[0].1["flows"], cases[1].1["flows"]);
+}
+
+#[cfg(target_arch = "x86_64")]
+/// The head of a static program for arm64 (elf(5)), and a text in it.
+fn program_for_arm64(text: &str) -> Vec<u8> {
+    let mut file = vec![0; 64];
+    file[..5].copy_from_slice(b"\x7fELF\x02");
+    file[18] = 183; // e_machine
+    file[32] = 64; // e_phoff
+    file.extend_from_slice(text.as_bytes());
+    file
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_kernel_for_another_processor_says_which_program_it_lacks_until_one_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let run = |arguments: &[&str]| command(arguments).env("XDG_CACHE_HOME", folder.path()).output().expect("it starts");
+    // No kernel, but what names one: an Image, and the module by which a job comes.
+    let mut image = vec![0; 0x38];
+    image.extend_from_slice(b"ARM\x64 Linux version 6.99-mine (build)");
+    std::fs::create_dir(path("tree")).expect("made");
+    std::fs::write(path("tree/Image"), image).expect("written");
+    std::fs::write(path("tree/qemu_fw_cfg.ko"), b"\0depends=\0").expect("written");
+    let built = run(&["kernels", "build", &path("tree"), "--name", "mine"]);
+    assert_eq!(String::from_utf8_lossy(&built.stdout), "mine: 6.99-mine, arm64\n", "{}", said(&built));
+    let listed = run(&["kernels", "list"]).stdout;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    assert!(listed.lines().any(|line| line.split_whitespace().eq(["mine", "arm64", "6.99-mine"])), "{listed}");
+    let refused = |arguments: &[&str], expected: &str| {
+        let output = run(arguments);
+        assert!(
+            output.status.code() == Some(2) && said(&output).contains(expected),
+            "{arguments:?}: {}",
+            said(&output)
+        );
+    };
+    let on_it = [&["run"], &SHORT[..], &["--kernel", "mine"]].concat();
+    refused(&on_it, "runs a lasthop for arm64, and none is here: `lasthop kernels program FILE` keeps one");
+    for (bytes, expected) in [
+        (std::fs::read("/bin/true").expect("a program"), "no program for another processor than amd64"),
+        (program_for_arm64("0.0.0 (another)"), "no lasthop of this build"),
+    ] {
+        std::fs::write(path("program"), bytes).expect("written");
+        refused(&["kernels", "program", &path("program")], expected);
+    }
+    let version = String::from_utf8(run(&["--version"]).stdout).expect("text");
+    let version = version.trim().strip_prefix("lasthop ").expect("its name");
+    std::fs::write(path("program"), program_for_arm64(version)).expect("written");
+    let kept = run(&["kernels", "program", &path("program")]);
+    assert!(kept.status.success(), "{}", said(&kept));
+    // One that an earlier build has left.
+    let kept = path("lasthop/programs/arm64/lasthop");
+    assert!(std::fs::metadata(&kept).is_ok());
+    std::fs::write(kept, program_for_arm64("0.0.0 (another)")).expect("written");
+    refused(&on_it, "the one that was kept is of another build");
 }
 
 #[test]
@@ -288,7 +353,7 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
         (&["exec", "one-station", "--clock", "virtual"], "give a command after --"),
         (&["exec", "one-station", "--clock", "virtual", "--internet", "--", "true"], "--clock real has this machine's"),
         (&["exec", "one-station", "--kernel", "debian-6.12", "--", "true"], "--kernel needs --clock virtual"),
-        (&["kernels", "fetch", "plan9"], "debian-6.12"),
+        (&["kernels", "fetch", "plan9"], "debian-6.12, debian-newest, debian-6.1-arm64"),
         (&["kernels", "build", "/var/empty/none"], "there is no folder"),
     ] {
         let output = run(arguments);

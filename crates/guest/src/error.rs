@@ -1,5 +1,7 @@
 //! Why a guest cannot run.
 
+use crate::architecture::Architecture;
+use crate::kernels::all_names;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,8 +12,29 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This processor's machine is not emulated.
-    #[error("virtual time needs an x86-64 machine as yet; this is {}", std::env::consts::ARCH)]
+    #[error("virtual time needs a machine of amd64 or arm64; this is {}", std::env::consts::ARCH)]
     Processor,
+    /// There is no program for a kernel of another processor.
+    #[error(
+        "a kernel for {architecture} runs a lasthop for {architecture}, and {why}: `lasthop kernels program FILE` keeps one, \
+         of {build} as this is (the package for {architecture} has it; scripts/test-arm64 builds one)"
+    )]
+    Foreign {
+        /// The kernel's.
+        architecture: Architecture,
+        /// This build.
+        build: String,
+        /// Why it is not there.
+        why: &'static str,
+    },
+    /// A guest cannot have this machine's files.
+    #[error(
+        "a guest of {architecture} cannot have this machine's files and programs as yet (accepted: a kernel for amd64)"
+    )]
+    NoWindow {
+        /// The kernel's.
+        architecture: &'static str,
+    },
     /// A program is missing.
     #[error("{program} is not here (Debian: apt install {package}; `make setup` does)")]
     Program {
@@ -39,7 +62,7 @@ pub enum Error {
     /// There is no such kernel.
     #[error(
         "there is no kernel {name:?} here; accepted: {here}; `lasthop kernels fetch NAME` brings {}, `build` one of your own",
-        crate::NAMES.join(", ")
+        all_names()
     )]
     Kernel {
         /// The name.
@@ -48,7 +71,7 @@ pub enum Error {
         here: String,
     },
     /// No kernel of this name can be fetched.
-    #[error("Debian has no kernel {name:?}; accepted: {}", crate::NAMES.join(", "))]
+    #[error("Debian has no kernel {name:?}; accepted: {}", all_names())]
     Unknown {
         /// The name.
         name: String,

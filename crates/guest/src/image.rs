@@ -1,8 +1,11 @@
 //! The guest's first file system: this program with its libraries, and the kernel's modules. The same files give the
 //! same bytes.
 
+use crate::architecture::Architecture;
+use crate::debian::run;
 use crate::error::{At as _, Error, Result};
-use crate::kernels::{Kernel, RADIOS, run};
+use crate::kernels::{Kernel, RADIOS, walk};
+use crate::program::Program;
 use crate::radios::{self, PROGRAMS};
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,16 +26,23 @@ const FOLDER: u32 = 0o040_755;
 const DEVICE: u32 = 0o020_600;
 
 /// The archive that the kernel unpacks. `beside`: the programs beside simulated radios, for a guest that can have these.
-pub(crate) fn archive(program: &Path, kernel: &Kernel, beside: Option<&[PathBuf]>) -> Result<Vec<u8>> {
-    let mut archive = Archive::default();
+pub(crate) fn archive(program: &Program, kernel: &Kernel, beside: Option<&[PathBuf]>) -> Result<Vec<u8>> {
+    let mut archive = Archive { architecture: kernel.architecture, ..Archive::default() };
     FOLDERS.iter().for_each(|folder| archive.folder(folder));
     archive.folder("tmp");
     // The kernel opens it for the first process.
     archive.entry("dev/console", DEVICE, (5, 1), &[]);
     archive.file("etc/passwd", b"root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n");
-    archive.program(program, PROGRAM)?;
+    match &program.root {
+        None => archive.program(&program.file, PROGRAM)?,
+        Some(root) => {
+            archive.file(&PROGRAM[1..], &fs::read(&program.file).at("cannot read", &program.file)?);
+            archive.below(root)?;
+        }
+    }
     let modules = &kernel.modules;
     if let Some(programs) = beside {
+        let of_radios = radios::module(kernel)?;
         archive.folder(&PROGRAMS[1..]);
         for program in programs {
             let name = program.file_name().unwrap_or_default().to_string_lossy();
@@ -41,8 +51,8 @@ pub(crate) fn archive(program: &Path, kernel: &Kernel, beside: Option<&[PathBuf]
         archive.file(&OF_RADIOS[1..], modules.of_radios.join("\n").as_bytes());
         for name in &modules.of_radios {
             let path = kernel.module(name);
-            let bytes = if name == RADIOS { radios::module(kernel) } else { fs::read(&path).at("cannot read", &path) };
-            archive.file(&format!("modules/{name}.ko"), &bytes?);
+            let bytes = if name == RADIOS { of_radios.clone() } else { fs::read(&path).at("cannot read", &path)? };
+            archive.file(&format!("modules/{name}.ko"), &bytes);
         }
     }
     for (list, names) in
@@ -67,23 +77,22 @@ fn libraries(loader: &str, program: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// What the kernel and the loader read of a program.
-struct Elf {
+pub(crate) struct Elf {
     /// The dynamic loader; a static program has none.
-    loader: Option<String>,
+    pub(crate) loader: Option<String>,
     /// Where what is loaded ends in the file.
     end: usize,
 }
 
 impl Elf {
-    /// Reads the program headers of a 64-bit x86 file (elf(5)).
-    fn of(file: &[u8]) -> Option<Self> {
+    /// Reads the program headers of a 64-bit file (elf(5)).
+    pub(crate) fn of(file: &[u8], architecture: Architecture) -> Option<Self> {
         const LOAD: u64 = 1;
         const INTERPRETER: u64 = 3;
-        const X86_64: u64 = 62;
         let number = |at: usize, bytes: usize| -> Option<u64> {
             file.get(at..at + bytes).map(|part| part.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)))
         };
-        if file.get(..5)? != b"\x7fELF\x02" || number(18, 2)? != X86_64 {
+        if file.get(..5)? != b"\x7fELF\x02" || number(18, 2)? != architecture.elf_machine() {
             return None;
         }
         let usize_at = |at, bytes| number(at, bytes).and_then(|number| usize::try_from(number).ok());
@@ -105,7 +114,7 @@ impl Elf {
 }
 
 /// The program without what only debuggers read, most of it.
-fn without_sections(whole: &[u8], elf: &Elf) -> Vec<u8> {
+pub(crate) fn without_sections(whole: &[u8], elf: &Elf) -> Vec<u8> {
     let mut program = whole[..elf.end].to_vec();
     program[40..48].fill(0); // where the table of sections is
     program[60..64].fill(0); // how many, and which has their names
@@ -115,6 +124,8 @@ fn without_sections(whole: &[u8], elf: &Elf) -> Vec<u8> {
 /// A cpio archive (Documentation/driver-api/early-userspace/buffer-format.rst), without times and owners.
 #[derive(Default)]
 struct Archive {
+    /// Of its programs.
+    architecture: Architecture,
     bytes: Vec<u8>,
     entries: u32,
     folders: BTreeSet<PathBuf>,
@@ -125,9 +136,9 @@ impl Archive {
     /// A program, with those of its libraries that are not there yet.
     fn program(&mut self, program: &Path, to: &str) -> Result<()> {
         let whole = fs::read(program).at("cannot read", program)?;
-        let elf = Elf::of(&whole).ok_or_else(|| Error::Kept {
+        let elf = Elf::of(&whole, self.architecture).ok_or_else(|| Error::Kept {
             path: program.to_owned(),
-            problem: "it is no program for x86-64 Linux, as a guest needs".to_owned(),
+            problem: format!("it is no program for Linux on {}, as a guest needs", self.architecture),
         })?;
         self.file(&to[1..], &without_sections(&whole, &elf));
         let Some(loader) = &elf.loader else { return Ok(()) };
@@ -137,6 +148,18 @@ impl Archive {
                 let bytes = fs::read(&library).at("cannot read", &library)?;
                 self.file(&library.to_string_lossy()[1..], &bytes);
             }
+        }
+        Ok(())
+    }
+
+    /// The files below a folder, as it is the root.
+    fn below(&mut self, root: &Path) -> Result<()> {
+        let mut files = Vec::new();
+        walk(root, &mut |path| files.push(path.to_owned()))?;
+        for file in files {
+            let there = Path::new("/").join(file.strip_prefix(root).expect("below it"));
+            self.parents(&there);
+            self.file(&there.to_string_lossy()[1..], &fs::read(&file).at("cannot read", &file)?);
         }
         Ok(())
     }
@@ -193,7 +216,7 @@ mod tests {
     fn this_test_is_a_program_and_runs_without_its_sections() {
         let this = std::env::current_exe().expect("known");
         let whole = fs::read(&this).expect("readable");
-        let elf = Elf::of(&whole).expect("a program");
+        let elf = Elf::of(&whole, Architecture::here().expect("known")).expect("a program");
         let cut = without_sections(&whole, &elf);
         assert!(cut.len() < whole.len());
         let folder = tempfile::tempdir().expect("a folder");
@@ -209,8 +232,8 @@ mod tests {
 
     #[test]
     fn what_is_no_program_of_this_processor_is_refused() {
-        assert!(Elf::of(b"#!/bin/sh").is_none());
-        assert!(Elf::of(b"\x7fELF\x01").is_none());
-        assert!(Elf::of(&[]).is_none());
+        for bytes in [&b"#!/bin/sh"[..], b"\x7fELF\x01", &[]] {
+            assert!(Elf::of(bytes, Architecture::Amd64).is_none());
+        }
     }
 }

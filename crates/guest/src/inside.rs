@@ -6,6 +6,7 @@ use crate::kernels::RADIOS;
 use crate::machine::{CODE_FILE, Job, OUT, SHARE};
 use crate::machine_files::make_root;
 use crate::radios::PROGRAMS;
+use crate::stopping::Stopping;
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::reboot::{RebootMode, reboot};
@@ -15,16 +16,12 @@ use std::ffi::{CStr, CString, OsString};
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The emulator's panic port, and the value at which it stops the machine (docs/specs/pvpanic.rst).
-const PANIC_PORT: u64 = 0x505;
-const PANICKED: u8 = 1;
 /// The root of a job that finds this machine's files, and the folder in it that is its own.
 const ROOT: &str = "/with-machine";
 const SCRATCH: &str = "/scratch";
@@ -130,9 +127,9 @@ fn raw(port: &str) -> io::Result<()> {
 
 /// Stops to have the state saved. Runs on with a job, or again without one: see `Machine::boot`.
 fn next_job() -> io::Result<Job> {
-    let ports = File::options().write(true).open("/dev/port")?;
+    let stopping = Stopping::find().map_err(|error| named("cannot reach the panic device", error))?;
     loop {
-        ports.write_all_at(&[PANICKED], PANIC_PORT)?;
+        stopping.stop()?;
         load(OF_ARRIVAL)?;
         match fs::read(JOB) {
             Ok(job) => return Ok(serde_json::from_slice(&job)?),

@@ -7,9 +7,10 @@
 //!   kernel.json     release, digest of vmlinuz, order of the modules
 //! ```
 
+use crate::architecture::Architecture;
+use crate::debian::{Apt, run};
 use crate::error::{At as _, Error, Result};
 use crate::work::Work;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -17,11 +18,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian's kernels: the name, and the suite.
-const DEBIAN: [(&str, &str); 3] = [("debian-6.1", "bookworm"), ("debian-6.12", "trixie"), ("debian-newest", "sid")];
+/// Debian's kernels: the name, the suite, and the architecture.
+const DEBIAN: [(&str, &str, Architecture); 6] = [
+    ("debian-6.1", "bookworm", Architecture::Amd64),
+    ("debian-6.12", "trixie", Architecture::Amd64),
+    ("debian-newest", "sid", Architecture::Amd64),
+    ("debian-6.1-arm64", "bookworm", Architecture::Arm64),
+    ("debian-6.12-arm64", "trixie", Architecture::Arm64),
+    ("debian-newest-arm64", "sid", Architecture::Arm64),
+];
 
-/// The names of the kernels that [`Kernels::fetch`] brings.
-pub const NAMES: [&str; 3] = [DEBIAN[0].0, DEBIAN[1].0, DEBIAN[2].0];
+/// The names of the kernels that [`Kernels::fetch`] brings, each with its architecture.
+pub fn names() -> impl Iterator<Item = (&'static str, Architecture)> {
+    DEBIAN.iter().map(|(name, _, architecture)| (*name, *architecture))
+}
+
+/// The names, in words.
+pub(crate) fn all_names() -> String {
+    names().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+}
+
+/// The kernel of a run that names none: one that this machine's programs run under.
+pub const DEFAULT_KERNEL: &str = if cfg!(target_arch = "aarch64") { DEBIAN[4].0 } else { DEBIAN[1].0 };
 
 /// Modules that are loaded before a job: the laboratory's devices, what a kernel is asked for its sockets by, the file systems of a job
 /// that finds this machine's files, and every congestion control.
@@ -79,6 +97,8 @@ pub struct Kernel {
     pub name: String,
     /// As `uname -r` says in the guest.
     pub release: String,
+    /// The processor that it is for.
+    pub architecture: Architecture,
     pub(crate) folder: PathBuf,
     pub(crate) image_digest: String,
     pub(crate) modules: Modules,
@@ -99,6 +119,8 @@ pub(crate) struct Modules {
 #[derive(Serialize, Deserialize)]
 struct KernelFile {
     release: String,
+    #[serde(default)]
+    architecture: Architecture,
     sha256: String,
     modules: Modules,
     /// The modules that were looked for.
@@ -193,34 +215,35 @@ impl Kernels {
     /// # Errors
     /// If there is no such kernel, a program is missing, or it cannot be fetched. What was there stays.
     pub fn fetch(&self, name: &str, say: &dyn Fn(&str)) -> Result<Kernel> {
-        let suite = DEBIAN.iter().find(|(known, _)| *known == name).map(|(_, suite)| *suite);
-        let Some(suite) = suite else {
+        let Some(&(_, suite, architecture)) = DEBIAN.iter().find(|(known, _, _)| *known == name) else {
             return Err(Error::Unknown { name: name.to_owned() });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
         let work = self.work_folder()?;
         say(&format!("fetching {name} (Debian's {suite})"));
-        fetch_debian(suite, work.path())?;
-        let image = find(&work.path().join("unpacked"), &|name| name.starts_with("vmlinuz"))?;
+        fetch_debian(suite, architecture, work.path())?;
+        let unpacked = work.path().join(Apt::UNPACKED);
+        let image = find(&unpacked, &|name| name.starts_with("vmlinuz"))?;
         let Some(image) = image else {
             return Err(Error::Failed {
                 what: format!("fetching {name}"),
                 said: "the package has no kernel".to_owned(),
             });
         };
-        self.keep(name, &image, &work.path().join("unpacked"))
+        self.keep(name, &image, &unpacked)
     }
 
-    /// Keeps a kernel of the user's own: a folder with `bzImage` or `vmlinuz` and modules, such as a kernel's tree after
-    /// `make bzImage modules`. Replaces one of the same name.
+    /// Keeps a kernel of the user's own: a folder with `bzImage`, `Image` (arm64) or `vmlinuz` and modules, such as a kernel's tree
+    /// after `make bzImage modules`. Replaces one of the same name.
     ///
     /// # Errors
     /// If there is no kernel in it.
     pub fn build(&self, name: &str, tree: &Path) -> Result<Kernel> {
-        let image = find(tree, &|file| file == "bzImage" || file.starts_with("vmlinuz"))?;
+        let image = find(tree, &|file| matches!(file, "bzImage" | "Image") || file.starts_with("vmlinuz"))?;
         let Some(image) = image else {
             let problem =
-                "there is neither a bzImage nor a vmlinuz in it: `make bzImage modules` makes them".to_owned();
+                "there is no bzImage, Image or vmlinuz in it: `make bzImage modules` makes them, `make Image modules` for arm64"
+                    .to_owned();
             return Err(Error::Kept { path: tree.to_owned(), problem });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
@@ -232,9 +255,11 @@ impl Kernels {
         let to = self.folder.join(check_name(name)?);
         let new = self.work_folder()?;
         let bytes = fs::read(image).at("cannot read", image)?;
-        let release = release_of(&bytes).ok_or_else(|| Error::Kept {
+        let found = release_of(&bytes).map(|release| (Architecture::Amd64, release));
+        let found = found.or_else(|| Some((Architecture::Arm64, release_of_arm64(&bytes)?)));
+        let (architecture, release) = found.ok_or_else(|| Error::Kept {
             path: image.to_owned(),
-            problem: "it is no kernel for x86-64 (a bzImage)".to_owned(),
+            problem: "it is no kernel for x86-64 (a bzImage) or arm64 (an Image)".to_owned(),
         })?;
         let write = |path: PathBuf, bytes: &[u8]| fs::write(&path, bytes).at("cannot write", &path);
         write(new.path().join(IMAGE_FILE), &bytes)?;
@@ -260,12 +285,10 @@ impl Kernels {
                 "it has no module qemu_fw_cfg, by which a guest gets its job: CONFIG_FW_CFG_SYSFS=m".to_owned();
             return Err(Error::Kept { path: tree.to_owned(), problem });
         }
-        let file = KernelFile { release, sha256: digest(&bytes), modules, wanted: wanted() };
+        let file = KernelFile { release, architecture, sha256: digest(&bytes), modules, wanted: wanted() };
         let file = serde_json::to_vec_pretty(&file).expect("plain data");
         write(new.path().join(KERNEL_FILE), &file)?;
-        // What was there, if anything, goes with the folder of work.
-        let flags = if to.exists() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
-        renameat2(AT_FDCWD, new.path(), AT_FDCWD, &to, flags).map_err(std::io::Error::from).at("cannot write", &to)?;
+        new.take_the_place_of(&to)?;
         self.read(name)
     }
 
@@ -281,9 +304,10 @@ impl Kernels {
             path,
             problem: format!("{error}; remove {} and fetch it again", folder.display()),
         })?;
-        let KernelFile { release, sha256, modules, wanted: looked_for } = file;
+        let KernelFile { release, architecture, sha256, modules, wanted: looked_for } = file;
         let of_this_build = looked_for == wanted();
-        Ok(Kernel { name: name.to_owned(), release, folder, image_digest: sha256, modules, of_this_build })
+        let name = name.to_owned();
+        Ok(Kernel { name, release, architecture, folder, image_digest: sha256, modules, of_this_build })
     }
 }
 
@@ -316,6 +340,22 @@ fn release_of(image: &[u8]) -> Option<String> {
     String::from_utf8(text).ok().filter(|release| !release.is_empty())
 }
 
+/// The release of an arm64 Image (Documentation/arch/arm64/booting.rst): of the words that it boots with.
+fn release_of_arm64(image: &[u8]) -> Option<String> {
+    const MAGIC_AT: usize = 0x38;
+    const WORDS: &[u8] = b"Linux version ";
+    if image.get(MAGIC_AT..MAGIC_AT + 4)? != b"ARM\x64" {
+        return None;
+    }
+    // The same words come with a placeholder for the release too.
+    let places = image.windows(WORDS.len()).enumerate().filter(|(_, bytes)| *bytes == WORDS);
+    let releases = places.map(|(at, _)| image[at + WORDS.len()..].iter().copied().take_while(u8::is_ascii_graphic));
+    releases
+        .map(Iterator::collect)
+        .filter_map(|text| String::from_utf8(text).ok())
+        .find(|text| text.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 /// The first regular file below a folder whose name is one, in the order of paths.
 fn find(folder: &Path, is_it: &dyn Fn(&str) -> bool) -> Result<Option<PathBuf>> {
     let mut found = None;
@@ -340,7 +380,7 @@ fn modules_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     Ok(modules)
 }
 
-fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
+pub(crate) fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
     let entries = fs::read_dir(folder).at("cannot read", folder)?;
     let mut paths = entries
         .map(|entry| entry.map(|entry| entry.path()))
@@ -393,79 +433,14 @@ fn needs(module: &[u8]) -> Vec<String> {
     value.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The packages of a suite's kernel, unpacked into `work`/unpacked, by an apt with lists of its own.
-fn fetch_debian(suite: &str, work: &Path) -> Result<()> {
-    let make = |path: &Path| fs::create_dir_all(path).at("cannot make", path);
-    let write = |name: &str, text: String| {
-        let path = work.join(name);
-        fs::write(&path, text).at("cannot write", &path)
-    };
-    for folder in ["lists/partial", "archives/partial", "unpacked"] {
-        make(&work.join(folder))?;
-    }
-    let here = work.display();
-    write("status", String::new())?;
-    write(
-        "sources.list",
-        format!(
-            "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian {suite} main\n"
-        ),
-    )?;
-    write(
-        "conf",
-        format!(
-            "Dir::Etc::sourcelist \"{here}/sources.list\";\nDir::Etc::sourceparts \"-\";\nDir::State::Lists \"{here}/lists\";\n\
-             Dir::State::status \"{here}/status\";\nDir::Cache::Archives \"{here}/archives\";\nDir::Cache::pkgcache \"\";\n\
-             Dir::Cache::srcpkgcache \"\";\nAPT::Architecture \"amd64\";\nAPT::Architectures \"amd64\";\nAPT::Sandbox::User \"\";\n\
-             APT::Update::Error-Mode \"any\";\n"
-        ),
-    )?;
-    let apt = |program: &str, arguments: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(work).env("APT_CONFIG", work.join("conf")).env("LC_ALL", "C");
-        run(&mut command, "apt").map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let depends = |of: &str, on: &[&str]| -> Result<Vec<String>> {
-        let said = apt("apt-cache", &["depends", of])?;
-        let names = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-        Ok(names.filter(|name| on.iter().any(|begin| name.starts_with(begin))).map(str::to_owned).collect())
-    };
-    apt("apt-get", &["update", "-qq"])?;
+/// The packages of a suite's kernel, unpacked into `work`.
+fn fetch_debian(suite: &str, architecture: Architecture, work: &Path) -> Result<()> {
+    let apt = Apt::of(suite, architecture, work)?;
     // linux-image-amd64 depends on the newest, and that, in sid, on the packages with the binary and the modules.
-    let image = depends("linux-image-amd64", &["linux-image-"])?;
-    let image = image.first().cloned().unwrap_or_else(|| "linux-image-amd64".to_owned());
-    let parts = depends(&image, &["linux-binary-", "linux-modules-"])?;
-    for part in if parts.is_empty() { vec![image] } else { parts } {
-        apt("apt-get", &["download", "-qq", &part])?;
-    }
-    for entry in fs::read_dir(work).at("cannot read", work)? {
-        let path = entry.at("cannot read", work)?.path();
-        if path.extension().is_some_and(|extension| extension == "deb") {
-            run(Command::new("dpkg").arg("-x").arg(&path).arg(work.join("unpacked")), "dpkg")?;
-        }
-    }
-    Ok(())
-}
-
-/// What a program prints.
-pub(crate) fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::Failed {
-                what: program,
-                said: format!("it is not here (Debian: apt install {package}; `make setup` does)"),
-            });
-        }
-        Err(error) => return Err(Error::Failed { what: program, said: error.to_string() }),
-    };
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let arguments: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Failed { what: format!("{program} {}", arguments.join(" ")), said })
+    let newest = format!("linux-image-{architecture}");
+    let image = apt.depends(&newest, &["linux-image-"])?.into_iter().next().unwrap_or(newest);
+    let parts = apt.depends(&image, &["linux-binary-", "linux-modules-"])?;
+    apt.unpack(&if parts.is_empty() { vec![image] } else { parts })
 }
 
 #[cfg(test)]
@@ -489,6 +464,17 @@ mod tests {
         assert_eq!(release_of(&image).as_deref(), Some("6.12.117+deb13"));
         assert_eq!(release_of(&image[..0x204]), None);
         assert_eq!(release_of(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn an_arm64_kernel_says_its_release_in_its_words() {
+        let mut image = vec![0_u8; 0x40];
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        image.extend_from_slice(b"Linux version %s\n\0Linux version 6.12.117+deb13-arm64 (build)");
+        assert_eq!(release_of_arm64(&image).as_deref(), Some("6.12.117+deb13-arm64"));
+        assert_eq!(release_of_arm64(&image[..0x50]), None);
+        assert_eq!(release_of_arm64(&[0; 0x80]), None);
+        assert_eq!(release_of(&image), None);
     }
 
     #[test]

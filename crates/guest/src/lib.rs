@@ -13,17 +13,19 @@
 //! *The same bytes.* Nothing reaches the guest at a moment that this machine's clock decides:
 //!
 //! 1. The emulator records (`rr=record`), which keeps its two threads from meeting at `hlt`.
-//! 2. The guest stops itself by the emulator's panic port, an instruction, to have its state saved.
+//! 2. The guest stops itself by the emulator's panic device, an instruction, to have its state saved.
 //! 3. The job comes by the firmware's configuration device, which answers an instruction.
 //! 4. Files leave by a shared folder (9p), whose answers come at any time: so it is mounted when the job has ended.
 //! 5. A job that needs this machine's files asks through a window of the guest's memory, and waits for the answer within an instruction.
 //!
 //! What changes the bytes: scenario, seed, kernel, this program with its libraries, and QEMU's version.
 //!
-//! *What it leaves out*: processors but x86-64; more than one in a guest; caches and their misses.
-#![forbid(unsafe_code)]
+//! *What it leaves out*: processors but x86-64 and `AArch64`; more than one in a guest; caches and their misses. Under an arm64 kernel no job
+//! finds this machine's files: that board has no ports.
 
 mod answers;
+mod architecture;
+mod debian;
 mod error;
 mod image;
 mod inside;
@@ -31,14 +33,18 @@ mod kernels;
 mod machine;
 mod machine_files;
 mod monitor;
+mod program;
 mod radios;
+mod stopping;
 mod window;
 mod work;
 
+pub use architecture::Architecture;
 pub use error::{Error, Result};
 pub use inside::init;
-pub use kernels::{Kernel, Kernels, NAMES};
-pub use machine::{EMULATOR, Heard, Job, MEMORY_MIB, Machine, Output};
+pub use kernels::{DEFAULT_KERNEL, Kernel, Kernels, names};
+pub use machine::{Heard, Job, MEMORY_MIB, Machine, Output};
+pub use program::Program;
 pub use radios::programs;
 
 /// Whether this program runs in a guest, and not on this machine.

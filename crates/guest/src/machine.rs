@@ -7,10 +7,13 @@
 //! ```
 
 use crate::answers::answer_all;
+use crate::architecture::Architecture;
+use crate::debian::run;
 use crate::error::{At as _, Error, Result};
 use crate::image::archive;
-use crate::kernels::{Kernel, cache, digest, run};
+use crate::kernels::{Kernel, cache, digest};
 use crate::monitor::{Monitor, Next};
+use crate::program::Program;
 use crate::window::{BELL, PIPES, RESERVED};
 use crate::work::Work;
 use crate::{INIT, image};
@@ -24,16 +27,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The emulator.
-pub const EMULATOR: &str = "qemu-system-x86_64";
-const PACKAGE: &str = "qemu-system-x86";
 /// The guest's memory in MiB, which is also the most that a run takes of this machine's: 40 hosts with their servers and a capture.
 pub const MEMORY_MIB: u32 = 1024;
 /// A nanosecond an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
 /// holds the emulator's threads apart.
 const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
-/// Quiet, and nothing that a guest's boot would wait for or draw.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1 quiet no_timer_check mitigations=off cryptomgr.notests nokaslr";
 /// What the programs of a job write: the files beside the console.
 pub(crate) const PROGRAMS_SAY: [&str; 2] = ["output", "errors"];
 /// A boot that takes longer has failed.
@@ -110,15 +108,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Whether this machine can emulate one: the emulator's version.
+    /// Whether this machine can emulate one of an architecture: the emulator's version.
     ///
     /// # Errors
-    /// If the emulator is not here, or for this processor none is known.
-    pub fn emulator() -> Result<String> {
-        if std::env::consts::ARCH != "x86_64" {
-            return Err(Error::Processor);
-        }
-        let said = run(Command::new(EMULATOR).arg("--version"), PACKAGE)?;
+    /// If the emulator is not here, or this program cannot be in it.
+    pub fn emulator(architecture: Architecture) -> Result<String> {
+        let (program, package) = architecture.emulator();
+        let said = run(Command::new(program).arg("--version"), package)?;
         let said = String::from_utf8_lossy(&said).into_owned();
         Ok(said.lines().next().unwrap_or_default().trim().to_owned())
     }
@@ -131,20 +127,20 @@ impl Machine {
     /// If the emulator is missing, files cannot be written, the kernel has no simulated radios, or the guest does not come up.
     pub fn ready(
         kernel: Kernel,
-        program: &Path,
+        program: &Program,
         beside: Option<&[PathBuf]>,
         stop: &AtomicBool,
         say: &dyn Fn(&str),
     ) -> Result<Option<Self>> {
-        let emulator = Self::emulator()?;
+        let emulator = Self::emulator(kernel.architecture)?;
         let folder = cache()?.join("machines");
         fs::create_dir_all(&folder).at("cannot make", &folder)?;
         let archive = archive(program, &kernel, beside)?;
         let of = [
             emulator.as_bytes(),
             kernel.image_digest.as_bytes(),
-            KERNEL_ARGUMENTS.as_bytes(),
-            RESERVED.as_bytes(),
+            kernel.architecture.kernel_arguments().as_bytes(),
+            reserved(kernel.architecture).as_bytes(),
             CLOCK.as_bytes(),
             &archive,
         ];
@@ -195,6 +191,9 @@ impl Machine {
     /// # Errors
     /// If the machine ends before the job, or files cannot be written.
     pub fn run(&self, job: &Job, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Option<Output>> {
+        if job.path.is_some() && !self.kernel.architecture.has_window() {
+            return Err(Error::NoWindow { architecture: self.kernel.architecture.name() });
+        }
         let work = self.work_folder()?;
         let file = serde_json::to_vec(job).expect("plain data");
         fs::write(work.path().join("job"), file).at("cannot write", work.path())?;
@@ -296,32 +295,28 @@ impl Machine {
         let (memory, share) = (held.at, if held.shared { "on" } else { "off" });
         // setpriv has the kernel end the emulator with the thread that started it.
         let mut command = Command::new("setpriv");
-        command.args([
-            "--pdeathsig",
-            "KILL",
-            EMULATOR,
-            "-accel",
-            "tcg",
-            "-cpu",
-            "max,rdrand=off,rdseed=off",
-            "-smp",
-            "1",
-        ]);
+        let architecture = self.kernel.architecture;
+        command.args(["--pdeathsig", "KILL", architecture.emulator().0, "-accel", "tcg"]);
+        command.args(["-cpu", architecture.processor(), "-smp", "1"]);
         command.args(["-m", &MEMORY_MIB.to_string(), "-object"]);
         command.arg(format!("memory-backend-file,id=ram,size={MEMORY_MIB}M,mem-path={memory}/memory,share={share}"));
-        command.args(["-machine", "pc,memory-backend=ram", "-icount", CLOCK, "-seed", "1"]);
+        command.args(["-machine", architecture.board(), "-icount", CLOCK, "-seed", "1"]);
         command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-nodefaults", "-nic", "none", "-no-reboot"]);
-        command.args(["-display", "none", "-device", "pvpanic", "-action", "panic=pause", "-serial", "file:console"]);
-        for (port, pipe) in (BELL..).zip(PIPES) {
-            let to = if held.asks { format!("pipe,id={pipe},path={pipe}") } else { format!("null,id={pipe}") };
-            command.args(["-chardev", &to, "-device", &format!("isa-debugcon,iobase={port},chardev={pipe}")]);
+        command.args(["-display", "none", "-device", &architecture.panic_device(), "-action", "panic=pause"]);
+        command.args(["-serial", "file:console"]);
+        if architecture.has_window() {
+            for (port, pipe) in (BELL..).zip(PIPES) {
+                let to = if held.asks { format!("pipe,id={pipe},path={pipe}") } else { format!("null,id={pipe}") };
+                command.args(["-chardev", &to, "-device", &format!("isa-debugcon,iobase={port},chardev={pipe}")]);
+            }
+            command.args(PROGRAMS_SAY.map(|file| ["-serial".to_owned(), format!("file:{file}")]).concat());
         }
-        command.args(PROGRAMS_SAY.map(|file| ["-serial".to_owned(), format!("file:{file}")]).concat());
         command.args(["-chardev", "stdio,id=monitor,signal=off", "-mon", "chardev=monitor,mode=control"]);
         command.args(["-fsdev", &format!("local,id=out,path={SHARE},security_model=none")]);
         command.args(["-device", &format!("virtio-9p-pci,fsdev=out,mount_tag={SHARE}")]);
         command.arg("-kernel").arg(self.kernel.image()).args(["-initrd", &format!("{state}/archive")]);
-        command.arg("-append").arg(format!("{KERNEL_ARGUMENTS} {RESERVED} rdinit={} -- {INIT}", image::PROGRAM));
+        let (arguments, reserved) = (architecture.kernel_arguments(), reserved(architecture));
+        command.arg("-append").arg(format!("{arguments} {reserved} rdinit={} -- {INIT}", image::PROGRAM));
         more(&mut command);
         command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
         // A Ctrl-C at the terminal is lasthop's.
@@ -360,6 +355,11 @@ impl Machine {
             }
         }
     }
+}
+
+/// The argument by which a kernel leaves the window alone.
+fn reserved(architecture: Architecture) -> &'static str {
+    if architecture.has_window() { RESERVED } else { "" }
 }
 
 /// The guest's memory.

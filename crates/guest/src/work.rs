@@ -2,7 +2,7 @@
 //! container that shares the cache.
 
 use crate::error::{At as _, Result};
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -31,6 +31,12 @@ impl Work {
 
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Takes the place of another folder, if there is one: that goes then with this.
+    pub(crate) fn take_the_place_of(&self, to: &Path) -> Result<()> {
+        let flags = if to.exists() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
+        renameat2(AT_FDCWD, self.path(), AT_FDCWD, to, flags).map_err(std::io::Error::from).at("cannot write", to)
     }
 
     /// It has got another name, and stays.

@@ -258,6 +258,19 @@ impl Vary {
         cases
     }
 
+    /// Each case with each of these values of something that is no key of the file, which changes fastest. Without values the cases as
+    /// they are.
+    pub fn also(cases: Vec<Case>, what: &str, values: &[&str]) -> Vec<Case> {
+        if values.is_empty() {
+            return cases;
+        }
+        let of = |case: &Case, value: &str| {
+            let before = if case.label == ONLY_CASE { String::new() } else { format!("{}, ", case.label) };
+            Case { label: format!("{before}{what}={value}"), ..case.clone() }
+        };
+        cases.iter().flat_map(|case| values.iter().map(|value| of(case, value))).collect()
+    }
+
     /// The last part of the key; the whole key if another varied key has the same ending.
     fn short_name(&self, varied: &[Self]) -> &str {
         let last = |key: &'_ str| key.rsplit('.').next().map_or(0, str::len);
@@ -374,6 +387,16 @@ mod tests {
         );
         assert_eq!(cases[3].settings[1], ("path.rtt_ms".into(), "256".into()));
         assert_eq!(Vary::cases(&[]).len(), 1);
+    }
+
+    #[test]
+    fn each_case_gets_each_value_of_what_is_no_key() {
+        let labels = |cases: Vec<Case>| cases.into_iter().map(|case| case.label).collect::<Vec<_>>();
+        assert_eq!(labels(Vary::also(Vary::cases(&[]), "kernel", &["a", "b"])), ["kernel=a", "kernel=b"]);
+        let cases = Vary::also(Vary::cases(&[vary("path.rtt_ms=4,256")]), "kernel", &["a", "b"]);
+        assert_eq!((&cases[1].settings, &cases[1].overrides), (&cases[0].settings, &cases[0].overrides));
+        assert_eq!(labels(cases)[1..3], ["rtt_ms=4, kernel=b", "rtt_ms=256, kernel=a"]);
+        assert_eq!(labels(Vary::also(Vary::cases(&[]), "kernel", &[])), ["scenario"]);
     }
 
     #[test]

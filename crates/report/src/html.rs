@@ -91,7 +91,7 @@ pub(crate) fn comparison(
     folders: &[String],
 ) -> String {
     let looks = style::cases(comparison);
-    let used = runs.first().map(|(_, run, _)| run.used.clone()).unwrap_or_default();
+    let (used, kernels) = used_by(comparison);
     let mut tables: Vec<Table> =
         cells::case_tables(comparison).into_iter().map(|(heads, rows)| Table::new(heads, rows)).collect();
     for table in &mut tables {
@@ -116,7 +116,7 @@ pub(crate) fn comparison(
             "differences": differences(comparison, &looks),
             "figures": figures,
             "cases": cases.collect::<Vec<_>>(),
-            "command": compare_command(comparison, &used),
+            "command": compare_command(comparison, &used, kernels),
             "scenario": scenario(&comparison.scenario),
         }),
     )
@@ -172,14 +172,34 @@ fn settings(case: &CaseResult) -> Vec<String> {
     case.settings.iter().map(|set| format!("{}={}", set.key, set.value)).collect()
 }
 
-fn compare_command(comparison: &Comparison, used: &UsedKernel) -> String {
+/// What the runs used, with all kernels and their releases, and how many kernels these are.
+fn used_by(comparison: &Comparison) -> (UsedKernel, usize) {
+    let all = || comparison.cases.iter().flat_map(|case| &case.runs).map(|run| &run.used);
+    let distinct = |of: fn(&UsedKernel) -> Option<&String>| {
+        let mut names: Vec<&str> = Vec::new();
+        for name in all().filter_map(of) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        (names.len(), (!names.is_empty()).then(|| names.join(",")))
+    };
+    let (kernels, kernel) = distinct(|used| used.kernel.as_ref());
+    let (_, kernel_release) = distinct(|used| used.kernel_release.as_ref());
+    let used = all().next().cloned().unwrap_or_default();
+    (UsedKernel { kernel, kernel_release, ..used }, kernels.max(1))
+}
+
+fn compare_command(comparison: &Comparison, used: &UsedKernel, kernels: usize) -> String {
     let mut command = format!("lasthop compare scenario.toml{}", hosts_options(comparison.hosts_kind, used));
     for varied in &comparison.varied {
         let _ = write!(command, " --vary {}", quoted(&format!("{}={}", varied.key, varied.values.join(","))));
     }
     if comparison.varied.is_empty() {
-        for case in comparison.cases.iter().filter(|case| !case.settings.is_empty()) {
-            let case = format!("{}: {}", case.label, settings(case).join(" "));
+        // A case of several kernels comes with each of them.
+        for case in comparison.cases.iter().step_by(kernels).filter(|case| !case.settings.is_empty()) {
+            let label = if kernels > 1 { case.label.rsplit_once(", ").map(|(label, _)| label) } else { None };
+            let case = format!("{}: {}", label.unwrap_or(&case.label), settings(case).join(" "));
             let _ = write!(command, " \\\n  --case {}", quoted(&case));
         }
     }

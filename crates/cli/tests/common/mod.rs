@@ -1,6 +1,7 @@
 //! Runs of the command: simulated, with kernel hosts in virtual time, and in real time on a machine that may be busy with something else.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
 
+use lasthop_guest::{Architecture, Machine};
 use lasthop_scenario::{ResultFile as _, RunResult};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -40,8 +41,8 @@ pub fn can_emulate() -> bool {
         let here = String::from_utf8_lossy(&here.stdout).lines().any(|line| {
             line.starts_with("debian-6.12 ") && !line.contains("not here") && !line.contains("another version")
         });
-        match Command::new(lasthop_guest::EMULATOR).arg("--version").output() {
-            Err(error) => return Err(format!("{}: {error}", lasthop_guest::EMULATOR)),
+        match Machine::emulator(Architecture::Amd64) {
+            Err(error) => return Err(error.to_string()),
             Ok(_) if here => return Ok(()),
             Ok(_) => {}
         }
