@@ -90,6 +90,8 @@ fn a_paced_bound_gives_the_same_goodput_to_simulated_and_kernel_hosts() {
     if !can_emulate() {
         return;
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("paced.toml");
     let text = "duration_s = 7\nwarmup_s = 2\n[path]\nrtt_ms = 4\n[[hosts]]\ncount = 5\npolicy = \"fixed\"\n\
                 bound_segments = 2\nbound_pacing_mbps = 1.0\n[[hosts.flows]]\n";
     fs::write(&file, text).expect("a file");
@@ -134,8 +136,6 @@ fn packets_take_the_links_of_the_scenario_and_only_those() {
     if !can_emulate() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("chain.toml");
     let text = "duration_s = 6\nwarmup_s = 0\n\
                 [[links]]\nbetween = [\"A\", \"B\"]\nrate_mbps = 10\ndelay_ms = 5\nback_rate_mbps = 4\n\
                 [[links]]\nbetween = [\"B\", \"C\"]\nrate_mbps = 8\ndelay_ms = 10\n\
