@@ -80,6 +80,28 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
     assert!((0.95..1.05).contains(&ratio), "{} and {} Mb/s", goodput(quiet), goodput(&simulated));
 }
 
+/// Booted by a panic device's stop, a kernel came up in one of several states, milliseconds apart.
+#[test]
+fn a_kernel_that_is_booted_again_gives_the_same_bytes() {
+    if !can_emulate() {
+        return;
+    }
+    let before = plain();
+    let folder = tempfile::tempdir().expect("a folder");
+    let here =
+        command(&[]).get_envs().find_map(|(name, value)| (name == "XDG_CACHE_HOME").then_some(value?.to_owned()));
+    let kernels = PathBuf::from(here.expect("tests have a cache of their own")).join("lasthop/kernels");
+    let cache = folder.path().join("lasthop");
+    std::fs::create_dir(&cache).expect("a folder");
+    std::os::unix::fs::symlink(kernels, cache.join("kernels")).expect("a link");
+    let arguments = [&["run", "--json"], &SHORT[..]].concat();
+    let output = command(&arguments).env("XDG_CACHE_HOME", folder.path()).output().expect("it starts");
+    assert!(said(&output).contains("booting "), "{}", said(&output));
+    let again: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(again["flows"], before.0["flows"]);
+    assert_eq!(again["hosts"], before.0["hosts"]);
+}
+
 #[test]
 #[ignore = "long: make test-virtual-time"]
 fn a_kernel_of_ones_own_runs_and_the_same_kernel_by_another_name_gives_the_same_bytes() {

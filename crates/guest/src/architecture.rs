@@ -61,14 +61,6 @@ impl Architecture {
         }
     }
 
-    /// The device by which the guest stops itself (docs/specs/pvpanic.rst).
-    pub(crate) fn panic_device(self) -> String {
-        match self {
-            Amd64 => "pvpanic".to_owned(),
-            Arm64 => format!("pvpanic-pci,addr={PANIC_SLOT:#x}"),
-        }
-    }
-
     /// Quiet, and nothing that a guest's boot would wait for or draw.
     pub(crate) fn kernel_arguments(self) -> &'static str {
         match self {
@@ -91,8 +83,8 @@ impl Architecture {
     }
 }
 
-/// Where arm64's panic device is on its PCI bus.
-pub(crate) const PANIC_SLOT: u8 = 0x10;
+/// Where the watchdog is on the PCI bus.
+pub(crate) const WATCHDOG_SLOT: u8 = 0x10;
 
 impl std::fmt::Display for Architecture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

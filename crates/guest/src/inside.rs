@@ -127,7 +127,7 @@ fn raw(port: &str) -> io::Result<()> {
 
 /// Stops to have the state saved. Runs on with a job, or again without one: see `Machine::boot`.
 fn next_job() -> io::Result<Job> {
-    let stopping = Stopping::find().map_err(|error| named("cannot reach the panic device", error))?;
+    let stopping = Stopping::find().map_err(|error| named("cannot reach the watchdog", error))?;
     loop {
         stopping.stop()?;
         load(OF_ARRIVAL)?;

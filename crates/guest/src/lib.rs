@@ -13,7 +13,7 @@
 //! *The same bytes.* Nothing reaches the guest at a moment that this machine's clock decides:
 //!
 //! 1. The emulator records (`rr=record`), which keeps its two threads from meeting at `hlt`.
-//! 2. The guest stops itself by the emulator's panic device, an instruction, to have its state saved.
+//! 2. The guest sleeps until the emulator's watchdog stops it, to have its state saved.
 //! 3. The job comes by the firmware's configuration device, which answers an instruction.
 //! 4. Files leave by a shared folder (9p), whose answers come at any time: so it is mounted when the job has ended.
 //! 5. A job that needs this machine's files asks through a window of the guest's memory, and waits for the answer within an instruction.

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::answers::answer_all;
-use crate::architecture::Architecture;
+use crate::architecture::{Architecture, WATCHDOG_SLOT};
 use crate::debian::run;
 use crate::error::{At as _, Error, Result};
 use crate::image::archive;
@@ -231,7 +231,7 @@ impl Machine {
                 }
                 match next {
                     Next::End => return Ok(true),
-                    // It has found no job, and waits for another state to be saved; or it has panicked.
+                    // It has found no job, and waits for another state to be saved.
                     Next::Event(event) if event == "STOP" => return Err(Error::Ended { said: String::new() }),
                     Next::Event(_) | Next::Nothing => {}
                 }
@@ -302,7 +302,8 @@ impl Machine {
         command.arg(format!("memory-backend-file,id=ram,size={MEMORY_MIB}M,mem-path={memory}/memory,share={share}"));
         command.args(["-machine", architecture.board(), "-icount", CLOCK, "-seed", "1"]);
         command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-nodefaults", "-nic", "none", "-no-reboot"]);
-        command.args(["-display", "none", "-device", &architecture.panic_device(), "-action", "panic=pause"]);
+        let watchdog = format!("i6300esb,addr={WATCHDOG_SLOT:#x}");
+        command.args(["-display", "none", "-device", &watchdog, "-action", "watchdog=pause"]);
         command.args(["-serial", "file:console"]);
         if architecture.has_window() {
             for (port, pipe) in (BELL..).zip(PIPES) {

@@ -1,40 +1,51 @@
-//! The guest's way to stop itself, within an instruction: a store to the emulator's panic device (docs/specs/pvpanic.rst).
+//! The guest's way to stop itself, always in the same state: it arms the emulator's watchdog and sleeps.
+//!
+//! The watchdog (Intel's 6300ESB, QEMU's hw/watchdog/wdt_i6300esb.c) ends while the processor is idle. The emulator's main
+//! thread then moves the clock on, runs the watchdog's timer, and stops the machine before anything else runs. A store to
+//! a panic device stops at once, but from the processor's thread: until the main thread has heard of it, that one takes
+//! the processor for idle, and may move the clock on. Two boots of one kernel then differed by milliseconds, and so did
+//! their runs.
 
-use crate::architecture::{Architecture, PANIC_SLOT};
+use crate::architecture::WATCHDOG_SLOT;
 use nix::libc;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::ptr::NonNull;
+use std::thread;
+use std::time::Duration;
 
-/// The device's port on an ISA bus, and the value at which it stops the machine.
-const PORT: u64 = 0x505;
-const PANICKED: u8 = 1;
-/// The least that can be mapped; a device's registers may begin within it.
+/// In its PCI configuration: no interrupt at half of the time, and ticks of 2^15 cycles of 33 MHz; the switch.
+const CONFIGURATION: u64 = 0x60;
+const NO_INTERRUPT: u16 = 3;
+const SWITCH: u64 = 0x68;
+const ON: u8 = 2;
+/// Its registers, of 32 bits: the ticks of the two halves; and what lets one of these be written once.
+const HALVES: [usize; 2] = [0x0, 0x4];
+const GATE: usize = 0xc;
+const KEYS: [u32; 2] = [0x80, 0x86];
+/// Each half: some 0.25 s.
+const TICKS: u32 = 252;
+/// Longer than both, so that the guest sleeps when it ends.
+const SLEEP: Duration = Duration::from_secs(1);
+/// The least that can be mapped; the registers may begin within it.
 const PAGE: usize = 4096;
 
-/// The panic device.
-pub(crate) enum Stopping {
-    /// On an ISA bus.
-    Port(File),
-    /// On a PCI bus: its register's address, in a mapping that stays.
-    Register(*mut u8),
+/// The watchdog.
+pub(crate) struct Stopping {
+    configuration: File,
+    /// The registers, in a mapping that stays.
+    registers: NonNull<u8>,
 }
 
 impl Stopping {
     /// Finds it.
     pub(crate) fn find() -> io::Result<Self> {
-        match Architecture::here() {
-            Ok(Architecture::Arm64) => Self::on_pci(),
-            _ => Ok(Self::Port(File::options().write(true).open("/dev/port")?)),
-        }
-    }
-
-    fn on_pci() -> io::Result<Self> {
-        let folder = format!("/sys/bus/pci/devices/0000:00:{PANIC_SLOT:02x}.0");
+        let folder = format!("/sys/bus/pci/devices/0000:00:{WATCHDOG_SLOT:02x}.0");
         fs::write(format!("{folder}/enable"), "1")?;
         let resources = fs::read_to_string(format!("{folder}/resource"))?;
-        // The first line is the first register's: begin, end, flags.
+        // The first line is the registers': begin, end, flags.
         let begin = resources.split_whitespace().next().and_then(|word| word.strip_prefix("0x"));
         let begin = begin.and_then(|word| usize::from_str_radix(word, 16).ok()).ok_or(io::ErrorKind::InvalidData)?;
         let file = File::options().read(true).write(true).open(format!("{folder}/resource0"))?;
@@ -45,21 +56,30 @@ impl Stopping {
         if mapped == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self::Register(mapped.cast::<u8>().wrapping_add(begin % PAGE)))
+        let registers =
+            NonNull::new(mapped.cast::<u8>().wrapping_add(begin % PAGE)).ok_or(io::ErrorKind::InvalidData)?;
+        let configuration = File::options().write(true).open(format!("{folder}/config"))?;
+        Ok(Self { configuration, registers })
     }
 
     /// Stops the machine. Returns when it runs on.
     pub(crate) fn stop(&self) -> io::Result<()> {
-        match self {
-            Self::Port(port) => port.write_all_at(&[PANICKED], PORT),
-            Self::Register(register) => {
-                // SAFETY: the register is in the page that `on_pci` has mapped to be written, which is never unmapped.
-                #[expect(unsafe_code, reason = "as above")]
-                unsafe {
-                    register.write_volatile(PANICKED);
-                }
-                Ok(())
-            }
+        self.configuration.write_all_at(&NO_INTERRUPT.to_le_bytes(), CONFIGURATION)?;
+        for half in HALVES {
+            KEYS.iter().for_each(|key| self.write(GATE, *key));
+            self.write(half, TICKS);
+        }
+        self.configuration.write_all_at(&[ON], SWITCH)?;
+        thread::sleep(SLEEP);
+        Ok(())
+    }
+
+    fn write(&self, register: usize, value: u32) {
+        // SAFETY: the register is in the page that `find` has mapped to be written, which is never unmapped; it is aligned,
+        // for registers begin at a multiple of 16.
+        #[expect(unsafe_code, clippy::cast_ptr_alignment, reason = "as above")]
+        unsafe {
+            self.registers.as_ptr().add(register).cast::<u32>().write_volatile(value);
         }
     }
 }
