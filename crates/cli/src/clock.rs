@@ -166,7 +166,12 @@ impl ClockArguments {
     pub(crate) fn machines(&self, stop: &AtomicBool) -> Result<Vec<Emulated>> {
         match self.kernels() {
             kernels if kernels.is_empty() => Ok(self.machine(stop)?.into_iter().collect()),
-            kernels => kernels.into_iter().map(|name| self.machine_of(name, stop)).collect(),
+            kernels => {
+                if let Some(twice) = kernels.iter().enumerate().find(|(at, name)| kernels[..*at].contains(name)) {
+                    bail!("--kernel: {} stands there twice; accepted: each kernel once", twice.1);
+                }
+                kernels.into_iter().map(|name| self.machine_of(name, stop)).collect()
+            }
         }
     }
 

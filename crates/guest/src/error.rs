@@ -77,7 +77,9 @@ pub enum Error {
         name: String,
     },
     /// The name is none of a kernel's.
-    #[error("{name:?} cannot be the name of a kernel; accepted: small letters, digits, dots, dashes, at most 40")]
+    #[error(
+        "{name:?} cannot be the name of a kernel; accepted: small letters, digits, dots, dashes, at most 40 (several, as in A,B, for compare alone)"
+    )]
     Name {
         /// The name.
         name: String,

@@ -127,9 +127,10 @@ fn raw(port: &str) -> io::Result<()> {
 
 /// Stops to have the state saved. Runs on with a job, or again without one: see `Machine::boot`.
 fn next_job() -> io::Result<Job> {
-    let stopping = Stopping::find().map_err(|error| named("cannot reach the watchdog", error))?;
+    let watchdog = |error| named("the watchdog on the PCI bus, by /sys/bus/pci (CONFIG_PCI, CONFIG_SYSFS)", error);
+    let stopping = Stopping::find().map_err(watchdog)?;
     loop {
-        stopping.stop()?;
+        stopping.stop().map_err(watchdog)?;
         load(OF_ARRIVAL)?;
         match fs::read(JOB) {
             Ok(job) => return Ok(serde_json::from_slice(&job)?),

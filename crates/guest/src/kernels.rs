@@ -210,7 +210,7 @@ impl Kernels {
         Ok(kernel)
     }
 
-    /// Fetches one of [`NAMES`] from Debian by apt, and unpacks it; installs nothing. Replaces one of the same name.
+    /// Fetches one of Debian's kernels by apt, and unpacks it; installs nothing. Replaces one of the same name.
     ///
     /// # Errors
     /// If there is no such kernel, a program is missing, or it cannot be fetched. What was there stays.

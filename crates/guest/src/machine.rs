@@ -32,6 +32,8 @@ pub const MEMORY_MIB: u32 = 1024;
 /// A nanosecond an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
 /// holds the emulator's threads apart.
 const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
+/// By which the guest stops itself: see `stopping`.
+const WATCHDOG: &str = "i6300esb";
 /// What the programs of a job write: the files beside the console.
 pub(crate) const PROGRAMS_SAY: [&str; 2] = ["output", "errors"];
 /// A boot that takes longer has failed.
@@ -111,7 +113,7 @@ impl Machine {
     /// Whether this machine can emulate one of an architecture: the emulator's version.
     ///
     /// # Errors
-    /// If the emulator is not here, or this program cannot be in it.
+    /// If the emulator is not here.
     pub fn emulator(architecture: Architecture) -> Result<String> {
         let (program, package) = architecture.emulator();
         let said = run(Command::new(program).arg("--version"), package)?;
@@ -142,6 +144,7 @@ impl Machine {
             kernel.architecture.kernel_arguments().as_bytes(),
             reserved(kernel.architecture).as_bytes(),
             CLOCK.as_bytes(),
+            WATCHDOG.as_bytes(),
             &archive,
         ];
         let state = digest(&of.concat())[..32].to_owned();
@@ -302,7 +305,7 @@ impl Machine {
         command.arg(format!("memory-backend-file,id=ram,size={MEMORY_MIB}M,mem-path={memory}/memory,share={share}"));
         command.args(["-machine", architecture.board(), "-icount", CLOCK, "-seed", "1"]);
         command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-nodefaults", "-nic", "none", "-no-reboot"]);
-        let watchdog = format!("i6300esb,addr={WATCHDOG_SLOT:#x}");
+        let watchdog = format!("{WATCHDOG},addr={WATCHDOG_SLOT:#x}");
         command.args(["-display", "none", "-device", &watchdog, "-action", "watchdog=pause"]);
         command.args(["-serial", "file:console"]);
         if architecture.has_window() {

@@ -64,7 +64,10 @@ impl Program {
         let others = [Architecture::Amd64, Architecture::Arm64].into_iter().filter(|other| *other != here);
         let found = others.filter_map(|other| Some((other, Elf::of(&bytes, other)?))).next();
         let Some((architecture, elf)) = found else {
-            return Err(wrong(format!("it is no program for another processor than {here} (accepted: amd64, arm64)")));
+            let accepted = if here == Architecture::Amd64 { Architecture::Arm64 } else { Architecture::Amd64 };
+            return Err(wrong(format!(
+                "it is no program for another processor than this one's (accepted: {accepted})"
+            )));
         };
         if !says(&bytes, build) {
             return Err(wrong(format!("it is no lasthop of this build, {build}")));
