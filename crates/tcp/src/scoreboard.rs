@@ -473,18 +473,12 @@ impl Scoreboard {
         None
     }
 
-    /// The oldest retransmission is lost.
+    /// The oldest retransmission is lost. Time does not find it again before it is sent again.
     pub(crate) fn mark_oldest_retransmission_lost(&mut self) {
         let entry = self.retransmissions.pop_front().expect("the caller has just looked at it");
         let index = self.find(entry.seq).expect("the caller has just looked at it");
+        self.records[index].flags |= JUDGED;
         self.mark_lost(index, true);
-    }
-
-    /// The same by time, which does not find it again before it is sent again.
-    pub(crate) fn mark_oldest_retransmission_judged(&mut self) {
-        let index = self.retransmissions.front().and_then(|entry| self.find(entry.seq));
-        self.records[index.expect("the caller has just looked at it")].flags |= JUDGED;
-        self.mark_oldest_retransmission_lost();
     }
 
     /// The first record that is neither SACKed nor lost nor retransmitted, and that time has not judged before. Moves
@@ -681,7 +675,6 @@ mod tests {
         Retransmit,
         LoseRetransmission,
         JudgeNext,
-        JudgeRetransmission,
         Probe,
         Timeout,
         Unmark,
@@ -697,7 +690,6 @@ mod tests {
             4 => Just(Operation::Retransmit),
             2 => Just(Operation::LoseRetransmission),
             2 => Just(Operation::JudgeNext),
-            1 => Just(Operation::JudgeRetransmission),
             1 => Just(Operation::Probe),
             1 => Just(Operation::Timeout),
             1 => Just(Operation::Unmark),
@@ -757,11 +749,6 @@ mod tests {
                             board.mark_next_lost();
                             prop_assert!(board.records.iter().any(|record| record.seq == next.seq && record.is_lost()));
                             prop_assert!(board.next_unmarked().is_none_or(|other| other.seq > next.seq));
-                        }
-                    }
-                    Operation::JudgeRetransmission => {
-                        if board.oldest_retransmission().is_some() {
-                            board.mark_oldest_retransmission_judged();
                         }
                     }
                     Operation::Probe => {

@@ -223,7 +223,7 @@ impl Sender {
                 waits = true;
                 break;
             }
-            self.board.mark_oldest_retransmission_judged();
+            self.board.mark_oldest_retransmission_lost();
             found.again = true;
         }
         if waits {
