@@ -107,6 +107,10 @@ impl ClockArguments {
         if self.kernel.is_some() && !self.is_virtual() {
             bail!("--clock real has this machine's own kernel: --kernel needs --clock virtual");
         }
+        let kernels = self.kernels();
+        if let Some((_, twice)) = kernels.iter().enumerate().find(|(at, name)| kernels[..*at].contains(name)) {
+            bail!("--kernel {twice} stands there twice; accepted: each kernel once");
+        }
         if self.wifi == WifiChoice::Mac80211 && !(self.is_virtual() && hosts == HostsKind::Kernel) {
             bail!(
                 "--wifi mac80211 is Linux's own Wi-Fi in an emulated machine: it needs --hosts kernel --clock virtual"
@@ -166,12 +170,7 @@ impl ClockArguments {
     pub(crate) fn machines(&self, stop: &AtomicBool) -> Result<Vec<Emulated>> {
         match self.kernels() {
             kernels if kernels.is_empty() => Ok(self.machine(stop)?.into_iter().collect()),
-            kernels => {
-                if let Some(twice) = kernels.iter().enumerate().find(|(at, name)| kernels[..*at].contains(name)) {
-                    bail!("--kernel: {} stands there twice; accepted: each kernel once", twice.1);
-                }
-                kernels.into_iter().map(|name| self.machine_of(name, stop)).collect()
-            }
+            kernels => kernels.into_iter().map(|name| self.machine_of(name, stop)).collect(),
         }
     }
 

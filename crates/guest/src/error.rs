@@ -78,7 +78,8 @@ pub enum Error {
     },
     /// The name is none of a kernel's.
     #[error(
-        "{name:?} cannot be the name of a kernel; accepted: small letters, digits, dots, dashes, at most 40 (several, as in A,B, for compare alone)"
+        "{name:?} cannot be the name of a kernel; accepted: small letters, digits, dots, dashes, at most \
+         40 (compare alone takes several: A,B)"
     )]
     Name {
         /// The name.
