@@ -85,7 +85,7 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
     assert!((0.95..1.05).contains(&ratio), "{} and {} Mb/s", goodput(quiet), goodput(&simulated));
 }
 
-/// Booted by a panic device's stop, a kernel came up in one of several states, milliseconds apart.
+/// When the guest stopped itself by a panic device, two boots of one kernel were milliseconds apart.
 #[test]
 fn a_kernel_that_is_booted_again_gives_the_same_bytes() {
     if !can_emulate() {
