@@ -17,8 +17,8 @@
 //!    overflow, and falls by 1/4096 where a flow is empty, each at most once in TARGET.
 //! 3. Above the limit the flow with most bytes loses its head, until there is room.
 //!
-//! A link's rate is CAKE's `bandwidth`: TARGET is at least 1.5 full frames at that rate, INTERVAL longer by as much, and a sojourn of four
-//! full frames is never too long. The ACK filter is the key of its own.
+//! A link's rate at the start is CAKE's `bandwidth`; no change of the rate moves it, as in Linux. TARGET is at least 1.5 full frames at
+//! that rate, INTERVAL longer by as much, and a sojourn of four full frames is never too long. The ACK filter is the key of its own.
 //!
 //! *Leaves out*: tins (`besteffort`), the hash (no two flows share a queue), overhead,
 //! `ingress`, `wash`, NAT, a shaper below the link's rate. COBALT's square root is exact, as CoDel's.

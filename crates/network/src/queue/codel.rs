@@ -62,7 +62,7 @@ impl CodelConfig {
 }
 
 /// The discipline: one queue under CoDel. A transmitter that sends several packets to one receiver gets those behind the first one
-/// without another look.
+/// without CoDel's look at them, but marked where they have waited longer than `ce_threshold`.
 pub(crate) type Codel<P> = Served<P, OneQueue<P>>;
 
 #[derive(Clone, Debug)]
@@ -101,7 +101,11 @@ impl<P> Scheduler<P> for OneQueue<P> {
     ) -> Option<Packet<P>> {
         match to {
             None => self.control.dequeue(now, self.setpoint, &mut self.queue, desk),
-            Some(_) => self.queue.pop_to(to, fits).map(|(_, packet)| packet),
+            Some(_) => {
+                let (arrival, mut packet) = self.queue.pop_to(to, fits)?;
+                self.setpoint.mark_late(now, arrival, &mut packet, desk);
+                Some(packet)
+            }
         }
     }
 
@@ -116,6 +120,15 @@ pub(crate) struct Setpoint {
     pub(crate) target: Span,
     pub(crate) interval: Span,
     pub(crate) ce_threshold: Option<Span>,
+}
+
+impl Setpoint {
+    /// Marks what has waited longer than `ce_threshold`.
+    fn mark_late<P>(&self, now: Time, arrival: Time, packet: &mut Packet<P>, desk: &mut Desk<P>) {
+        if packet.ecn != Ecn::Ce && self.ce_threshold.is_some_and(|most| now.saturating_since(arrival) > most) {
+            desk.mark(packet);
+        }
+    }
 }
 
 /// CoDel's state of one queue.
@@ -171,9 +184,7 @@ impl Management for Control {
             self.drop_next = control_law(now, setpoint.interval, self.count);
             self.last_count = self.count;
         }
-        if packet.ecn != Ecn::Ce && setpoint.ce_threshold.is_some_and(|most| now.saturating_since(arrival) > most) {
-            desk.mark(&mut packet);
-        }
+        setpoint.mark_late(now, arrival, &mut packet, desk);
         Some(packet)
     }
 
@@ -357,6 +368,21 @@ mod tests {
     fn what_can_be_marked_is_marked_where_it_would_be_dropped() {
         // As above; and nothing is dropped, so the packet is the one that is sent.
         assert_eq!(marks(SETPOINT, Time::ZERO, 507), [105, 205, 276, 334, 384, 429, 469]);
+    }
+
+    #[test]
+    fn a_threshold_marks_what_goes_behind_the_first_packet_of_an_aggregate_too() {
+        let setpoint = Setpoint { ce_threshold: Some(Span::from_millis(3)), ..SETPOINT };
+        let mut one = OneQueue { queue: PacketQueue::new(), control: Control::default(), setpoint };
+        let to = Packet::full(0).to;
+        for (payload, came) in [(0, 0), (1, 0), (2, 1)] {
+            one.queue.push(ms(came), Packet { ecn: Ecn::Ect0, ..Packet::full(payload) });
+        }
+        let mut desk = desk();
+        // At 4 ms the first two have waited for more than 3 ms, the third has not.
+        let sent =
+            [None, Some(to), Some(to)].map(|to| one.next(ms(4), to, &|_| true, &mut desk).unwrap().ecn == Ecn::Ce);
+        assert_eq!(sent, [true, true, false]);
     }
 
     #[test]

@@ -79,10 +79,9 @@ impl<P> Queues<P> {
         self.control.update(now, heads);
     }
 
-    /// The queue whose turn it is among those that have a packet to this destination in front, and by how much the credit moves a byte.
+    /// The queue whose turn it is among those that have a packet to this destination, and by how much the credit moves a byte.
     fn turn(&self, to: Option<Destination>) -> Option<(bool, i64)> {
-        let goes_there = |queue: &PacketQueue<P>| queue.first().is_some_and(|first| to.is_none_or(|to| first.to == to));
-        match (goes_there(&self.low), goes_there(&self.classic)) {
+        match (self.low.has_one_to(to), self.classic.has_one_to(to)) {
             (false, false) => None,
             (true, classic) if !classic || self.credit <= 0 => Some((true, if classic { WEIGHT_C } else { 0 })),
             (low, _) => Some((false, if low { -WEIGHT_L } else { 0 })),
@@ -152,7 +151,7 @@ impl<P> Scheduler<P> for Queues<P> {
         loop {
             let (is_low, weight) = self.turn(to)?;
             let queue = if is_low { &mut self.low } else { &mut self.classic };
-            let (arrival, mut packet) = queue.pop_to(None, fits)?;
+            let (arrival, mut packet) = queue.pop_to(to, fits)?;
             if self.inside() == 0 {
                 self.credit = FIRST_CREDIT;
             }

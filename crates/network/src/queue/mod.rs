@@ -277,6 +277,21 @@ mod tests {
     }
 
     #[test]
+    fn an_aggregate_takes_what_waits_behind_packets_to_others() {
+        for &(word, discipline) in Discipline::WORDS {
+            let mut queue = AnyQueue::new(QueueConfig::of(discipline, 100), Streams::new(1), "queue");
+            for number in 0..6 {
+                let (flow, to) = (number as u32 % 2, Destination::Node(NodeId(number as u16 % 2)));
+                queue.push(Time::ZERO, Packet { to, flow, ..Packet::full(number) }).unwrap();
+            }
+            let to = queue.head(Time::ZERO).1.to;
+            let mut load = UpTo(9, Vec::new());
+            queue.claim(Time::ZERO, Some(to), &mut load);
+            assert_eq!(load.1.len(), 3, "{word}");
+        }
+    }
+
+    #[test]
     fn the_last_packet_of_the_example_is_the_first_to_go() {
         let mut queue = AnyQueue::new(QueueConfig::of(Discipline::Lifo, 3), Streams::new(1), "");
         for number in 0..4 {

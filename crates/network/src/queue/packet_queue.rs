@@ -39,9 +39,17 @@ impl<P> PacketQueue<P> {
         to: Option<Destination>,
         fits: &dyn Fn(Bytes) -> bool,
     ) -> Option<(Time, Packet<P>)> {
-        let goes_there = |(_, packet): &(Time, Packet<P>)| to.is_none_or(|to| packet.to == to);
-        let place = self.packets.iter().position(goes_there)?;
+        let place = self.first_to(to)?;
         if fits(self.packets[place].1.size) { self.remove(place) } else { None }
+    }
+
+    /// Whether a packet to this destination waits, or any.
+    pub(super) fn has_one_to(&self, to: Option<Destination>) -> bool {
+        self.first_to(to).is_some()
+    }
+
+    fn first_to(&self, to: Option<Destination>) -> Option<usize> {
+        self.packets.iter().position(|(_, packet)| to.is_none_or(|to| packet.to == to))
     }
 
     /// Takes out the ACK that this packet, which is to join, makes needless.
