@@ -4,29 +4,25 @@
 //! each other, and TCP acknowledges the joined packet at once. `delayed_ack_segments` above 2 asks for that. The
 //! device then has IFF_NAPI, so what the medium writes takes a card's way into the kernel:
 //!
-//! - *When a burst ends*: the kernel hands over what it has joined once no segment has come for [`QUIET`]
+//! - *When a burst ends*: the kernel hands over what it has joined once no segment has come for [`DelayedAck::BURST_GAP`]
 //!   (`gro_flush_timeout`), or at the limit of segments (`gro_ipv4_max_size`).
 //! - *PSH.* GRO also ends at this flag. Linux sets it on the last segment of every packet that TCP hands down, which on
 //!   mac80211 has several milliseconds of the connection's rate. The [valves](crate::valve) cut such packets to two
 //!   segments, so that every second segment would have the flag. It is therefore taken off full segments on the way in.
 //!   Nothing else in a Linux receiver reads it there.
 //!
-//! So the kernel acknowledges up to `delayed_ack_segments` together, and fewer where a burst has fewer. A simulated
-//! host counts across bursts. Packets that come one by one, as from 802.11g, would not be joined.
+//! So the kernel acknowledges up to `delayed_ack_segments` together, and fewer where a burst has fewer, as simulated hosts
+//! do. Packets that come one by one, as from 802.11g, are not joined.
 //!
 //! *What it leaves out*: a card's own interrupt moderation, and bursts that end at the poll's 64 packets. Segments of
 //! IPv6, which only programs of `lasthop exec` send, keep their PSH.
 
 use crate::error::{Doing, Result};
 use crate::tun::INTERFACE;
-use lasthop_units::Span;
+use lasthop_tcp::DelayedAck;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::os::fd::AsFd;
-
-/// The silence that ends a burst. The packets of an aggregate leave a path of 1 Gb/s 12 us apart, and the medium's loop
-/// writes those of 50 us together ([`real_time`](crate::real_time)), usually as late again.
-const QUIET: Span = Span::from_micros(100);
 
 /// The bytes of an IPv4 and a TCP header without options.
 const HEADERS: u32 = 40;
@@ -78,7 +74,7 @@ pub(crate) fn wait_for_the_burst() -> Result<()> {
     let root = fsmount(sysfs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty()).doing(CANNOT)?;
     let path = format!("class/net/{INTERFACE}/gro_flush_timeout");
     let file = openat(root, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).doing(CANNOT)?;
-    rustix::io::write(file, QUIET.as_nanos().to_string().as_bytes()).map(drop).doing(CANNOT)
+    rustix::io::write(file, DelayedAck::BURST_GAP.as_nanos().to_string().as_bytes()).map(drop).doing(CANNOT)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! in order            an ACK for each second full segment, or when the timer ends; at once for the first 16
-//!                     where GRO joins more: for half of a bounded window at the latest
+//!                     where GRO joins segments: after each burst of two or more of them
 //! out of order        an ACK at once, with SACK blocks, the newest first                     RFC 5681 §4.2, RFC 2018 §4
 //!                     with SACK compression the first three; then one in min(1 ms, 5 % of RTT), or for 44 segments
 //! fills (part of) a gap   an ACK at once                                                     RFC 5681 §4.2
@@ -21,7 +21,7 @@
 //! mode (pingpong), urgent data.
 
 use crate::clock::is_before;
-use crate::config::Config;
+use crate::config::{Config, DelayedAck};
 use crate::ecn::{ECE, Echo, Feedback, News};
 use crate::ranges::Ranges;
 use crate::segment::{SackBlocks, Segment};
@@ -70,6 +70,9 @@ pub(crate) struct Receiver {
 
     ack_now: bool,
     ack_at: Time,
+    /// When the burst that GRO joins ends, if nothing more comes, and the sequence number at which it began.
+    burst_ends: Time,
+    burst_from: u64,
     /// When the compressed ACK is sent, the number of segments waiting for it, the duplicates sent before, and their
     /// rcv_nxt.
     compressed_at: Time,
@@ -112,6 +115,8 @@ impl Receiver {
             bound: None,
             ack_now: false,
             ack_at: Time::MAX,
+            burst_ends: Time::MAX,
+            burst_from: 0,
             compressed_at: Time::MAX,
             compressed: 0,
             duplicates_sent: 0,
@@ -180,7 +185,7 @@ impl Receiver {
     }
 
     pub(crate) fn next_timeout(&self) -> Time {
-        self.ack_at.min(self.compressed_at)
+        self.ack_at.min(self.compressed_at).min(self.burst_ends)
     }
 
     pub(crate) fn on_timeout(&mut self, now: Time) {
@@ -191,6 +196,9 @@ impl Receiver {
         }
         if now >= self.compressed_at {
             self.ack_now();
+        }
+        if now >= self.burst_ends {
+            self.ack_pairs(now);
         }
     }
 
@@ -265,7 +273,8 @@ impl Receiver {
                 self.wait = self.timer_min;
             }
             News::Change => {
-                self.prior_ack = (self.ack_at != Time::MAX).then_some(self.rcv_nxt);
+                let is_due = self.ack_at != Time::MAX || self.burst_ends != Time::MAX;
+                self.prior_ack = is_due.then_some(self.rcv_nxt);
                 self.ack_now();
             }
         }
@@ -297,15 +306,28 @@ impl Receiver {
         if self.paused {
             self.unread += self.rcv_nxt - before - u64::from(self.is_finished());
         }
+        if had_gap || self.d_sack.is_some() || self.is_finished() || (push && !self.paused) {
+            self.ack_now();
+        } else if self.segments_per_ack <= 2 || !self.joins(now, before) {
+            self.ack_pairs(now);
+        }
+    }
+
+    /// Whether GRO keeps this segment, which began at `before`, for those that follow it.
+    #[inline(never)]
+    fn joins(&mut self, now: Time, before: u64) -> bool {
+        if self.burst_ends == Time::MAX {
+            self.burst_from = before;
+        }
+        self.burst_ends = now + DelayedAck::BURST_GAP;
+        self.rcv_nxt - self.burst_from < self.segments_per_ack * self.segment_bytes
+    }
+
+    /// Acknowledges two segments or more at once, and one later.
+    fn ack_pairs(&mut self, now: Time) {
+        self.burst_ends = Time::MAX;
         let waiting = self.rcv_nxt - self.last_ack_sent;
-        if had_gap
-            || self.quick_left > 0
-            || self.d_sack.is_some()
-            || waiting > (self.segments_per_ack - 1) * self.segment_bytes
-            || (self.segments_per_ack > 2 && 2 * waiting >= self.bounded(now, u64::MAX))
-            || self.is_finished()
-            || (push && !self.paused)
-        {
+        if self.quick_left > 0 || waiting > (self.segments_per_ack.min(2) - 1) * self.segment_bytes {
             self.ack_now();
         } else if self.ack_at == Time::MAX {
             self.ack_at = now + self.wait;
@@ -480,6 +502,7 @@ impl Receiver {
         self.last_ack_sent = self.rcv_nxt;
         self.echo.on_ack_sent();
         self.ack_at = Time::MAX;
+        self.burst_ends = Time::MAX;
         self.compressed_at = Time::MAX;
         self.compressed = 0;
         if complete {

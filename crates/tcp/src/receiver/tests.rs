@@ -174,7 +174,7 @@ fn what_a_retransmission_has_overtaken_is_dropped_as_stale() {
 
 #[test]
 fn the_delay_follows_the_arrivals_between_its_limits() {
-    let delayed_ack = DelayedAck { segments: 8, quick_segments: 0, ..DelayedAck::LINUX };
+    let delayed_ack = DelayedAck { quick_segments: 0, ..DelayedAck::LINUX };
     let mut receiver = receiver(&Config { delayed_ack, ..Config::linux_2012() }, 0x1000);
     let mut seq = 0x1000;
     let mut arrive = |receiver: &mut Receiver, ms: u64| {
@@ -369,30 +369,39 @@ fn after_a_long_gap_segments_are_acknowledged_at_once_again() {
     assert_eq!([600, 601, 602].map(&mut acked), [true, false, true]); // 398 ms: at once
 }
 
-/// A sender that may have ten segments in flight would else wait for the timer at each of them.
+/// Bursts of so many segments 12 us apart: which ACK comes when, by the number of segments and us.
 #[test]
-fn where_many_segments_share_an_ack_half_of_a_bounded_window_has_one() {
-    let delayed_ack = DelayedAck { quick_segments: 0, segments: 16, ..DelayedAck::LINUX };
-    let config = Config { delayed_ack, ..Config::linux_2012() };
-    let acked = |bound: Option<Bound>| {
-        let mut receiver = receiver(&config, 1000);
-        if let Some(bound) = bound {
-            receiver.set_bound(bound.leased(Time::ZERO, Span::from_secs(1)));
-        }
-        let mut acked = Vec::new();
-        for number in 0..16 {
-            let seq = 1000 + 500 * number;
-            let segment = Segment { seq, payload_bytes: 500, has_ack: true, ..Segment::default() };
-            receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
-            if receiver.wants_ack() {
-                acked.push(number + 1);
-                receiver.on_ack_sent(true);
+fn with_gro_a_burst_has_one_ack_and_single_segments_one_for_two() {
+    let acks = |joined: u32, bursts: &[u64], apart_us: u64| {
+        let delayed_ack = DelayedAck { quick_segments: 0, segments: joined, ..DelayedAck::LINUX };
+        let mut receiver = receiver(&Config { delayed_ack, ..Config::linux_2012() }, 1000);
+        let (mut acks, mut number) = (Vec::new(), 0);
+        for (burst, segments) in bursts.iter().enumerate() {
+            for place in 0..*segments {
+                let now = Time::ZERO + Span::from_micros(burst as u64 * apart_us + 12 * place);
+                let segment =
+                    Segment { seq: 1000 + 500 * number, payload_bytes: 500, has_ack: true, ..Segment::default() };
+                number += 1;
+                let timeout = receiver.next_timeout();
+                if timeout < now {
+                    receiver.on_timeout(timeout);
+                    acks.extend(receiver.wants_ack().then(|| (number - 1, timeout.as_nanos() / 1000)));
+                    receiver.wants_ack().then(|| receiver.on_ack_sent(true));
+                }
+                receiver.on_segment(now, &segment, RTO, SRTT);
+                acks.extend(receiver.wants_ack().then(|| (number, now.as_nanos() / 1000)));
+                receiver.wants_ack().then(|| receiver.on_ack_sent(true));
             }
         }
-        acked
+        acks
     };
-    assert_eq!(acked(None), [16]);
-    assert_eq!(acked(Some(Bound { max_receive_bytes: 5000, ..Bound::default() })), [5, 10, 15]);
+    // The last one comes after 96 us, and 100 us later the burst is over; the third burst has no successor to show its end.
+    assert_eq!(acks(44, &[9, 9, 1], 1000), [(9, 196), (18, 1196)]);
+    // At the limit a burst ends at once: GRO's packet is full.
+    assert_eq!(acks(4, &[9, 1], 1000), [(4, 36), (8, 84)]);
+    // As from 802.11g.
+    assert_eq!(acks(44, &[1, 1, 1, 1, 1], 300), [(2, 400), (4, 1000)]);
+    assert_eq!(acks(2, &[1, 1, 1, 1, 1], 300), [(2, 300), (4, 900)]);
 }
 
 /// RFC 1122 §4.2.3.3; Linux advertises a window that has at least doubled.
