@@ -93,10 +93,11 @@ struct OfBytes;
 impl bindgen::callbacks::ParseCallbacks for OfBytes {
     fn add_derives(&self, info: &bindgen::callbacks::DeriveInfo<'_>) -> Vec<String> {
         let derived: &[&str] = match info.name {
-            "lh_bound" => &["FromBytes", "IntoBytes", "Immutable"],
-            name if name.ends_with("_parameters") => &["FromBytes", "Immutable"],
+            "lh_bound" => &["zerocopy::FromBytes", "zerocopy::IntoBytes", "zerocopy::Immutable"],
+            "lh_law" => &["Clone", "PartialEq", "Eq"], // for bindgen its array is too long
+            name if name.ends_with("_parameters") => &["zerocopy::FromBytes", "zerocopy::Immutable"],
             _ => &[],
         };
-        derived.iter().map(|name| format!("zerocopy::{name}")).collect()
+        derived.iter().map(|name| (*name).to_owned()).collect()
     }
 }

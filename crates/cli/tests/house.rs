@@ -10,7 +10,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("connection", &["units"]),
     ("keys", &["units"]),
     ("laws", &["units"]),
-    ("own", &["laws"]),
+    ("own", &["laws", "tcp", "units"]),
     ("peers", &["units"]),
     ("policy", &["connection", "keys", "laws", "peers", "units"]),
     ("external", &["policy"]),

@@ -60,12 +60,15 @@ fn the_code_of_the_tutorial_is_the_example() {
 fn a_copy_of_a_law_outside_the_tree_gives_the_same_bytes() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut results = Vec::new();
-    for law in ["newreno", "chd"] {
+    let (uploads, l4s) = (
+        "count = 5\n[path]\nloss = 0.001\n",
+        "[[hosts.flows]]\ndirection = \"down\"\n[access]\nkind = \"wired\"\nrate_mbps = 40\nqueue = \"dualpi2\"\n",
+    );
+    for (law, rest) in [("newreno", uploads), ("chd", uploads), ("prague", l4s)] {
         written(folder.path(), &format!("{law}.h"), header(&format!("{law}.h")));
         for control in [law.to_owned(), format!("./{law}.h")] {
-            let scenario = format!(
-                "name = \"x\"\nduration_s = 30\n[path]\nloss = 0.001\n[[hosts]]\ncount = 5\ncongestion_control = \"{control}\"\n"
-            );
+            let scenario =
+                format!("name = \"x\"\nduration_s = 30\n[[hosts]]\ncongestion_control = \"{control}\"\n{rest}");
             let scenario = written(folder.path(), "x.toml", &scenario);
             let text = printed(folder.path(), &["run", &scenario, "--json"]);
             let mut result: Value = serde_json::from_str(&text).expect("JSON");
@@ -85,6 +88,8 @@ fn a_copy_of_a_law_outside_the_tree_gives_the_same_bytes() {
     }
     assert_eq!(results[0], results[1]);
     assert_eq!(results[2], results[3]);
+    assert_eq!(results[4], results[5]);
+    assert!(results[5]["access"]["downlink_marks"].as_u64() > Some(100), "{}", results[5]["access"]);
     assert_ne!(results[0]["flows"], results[2]["flows"]);
 }
 

@@ -3,6 +3,7 @@
 
 mod support;
 
+use lasthop_laws::own::STATE_BYTES;
 use lasthop_laws::{
     Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Reported, Sample, Sent, SlowStart, Start,
     Steering, Undone, Window,
@@ -15,7 +16,7 @@ use support::test_object;
 /// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, steering, parameters, law.
 struct Step([u8; STEP_BYTES]);
 
-const STEP_BYTES: usize = PARAMETERS_AT + 80 + 328;
+const STEP_BYTES: usize = PARAMETERS_AT + 80 + 8 + STATE_BYTES;
 const STEERING_AT: usize = 16 + size_of::<Sample>();
 const PARAMETERS_AT: usize = STEERING_AT + 24;
 

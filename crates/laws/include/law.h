@@ -38,7 +38,7 @@
  *	LH_LAW_ECHOES_MARKS    its connections ask for ECN in any case; all their segments may be marked, and their receivers echo
  *	                       each mark for itself (RFC 8257). Simulated only.
  *	LH_LAW_IS_L4S          its connections ask for accurate ECN (RFC 9768), and their segments are ECT(1): RFC 9331. Without
- *	                       it at the other end they have no ECN. Simulated only, and of the tree only.
+ *	                       it at the other end they have no ECN. Simulated only; not with the one above.
  *
  * A law with parameters defines LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. All
  * its events but sent and undone get them as a struct lh_LAW_parameters after the law.
@@ -48,8 +48,8 @@
  *	LH_LAW_ENTRY(law, LAW, Law, "Label", Colour, Marker, Where, "What it is.")
  *
  * The name is given three times, as C, constants and Rust spell it. Label, colour and marker are those of figures
- * (src/name.rs). Free is a colour, and also a marker: one that no other law of a figure uses. Where is Everywhere or
- * Simulated; the latter makes no object for the kernel.
+ * (src/name.rs); a law outside the tree always has Free, Circle. Free is a colour, and also a marker: one that no other
+ * law of a figure uses. Where is Everywhere or Simulated; the latter makes no object for the kernel.
  *
  * The stack (the kernel's or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
  * timeout and restores it after a spurious reduction. The law grows the window and sets ssthresh. At a loss it may

@@ -25,6 +25,9 @@ enum lh_law_name {
 
 #define LH_PARAMETERS_MAX 20
 
+/* The room for a law's state in bytes: one size in the tree and outside it, for simulated connections and the kernel's. */
+#define LH_STATE_BYTES 360
+
 /* The parameters of any law. */
 union lh_parameters {
 	__u32 values[LH_PARAMETERS_MAX];
@@ -38,11 +41,16 @@ struct lh_law {
 	union {
 #define LH_LAW_ENTRY(law, ...) struct lh_##law law;
 #include "laws.list"
-#ifdef LH_STATE_BYTES
-		__u64 room[LH_STATE_BYTES / 8]; /* as large as with all laws, where there is only one */
-#endif
+		__u64 room[LH_STATE_BYTES / 8];
 	};
 };
+
+#define LH_TEXT(value) LH_TEXT_OF(value)
+#define LH_TEXT_OF(value) #value
+#define LH_LAW_ENTRY(law, ...)                                                                                \
+	_Static_assert(sizeof(struct lh_##law) <= LH_STATE_BYTES, "the state, struct lh_" #law ", is larger than " \
+		       LH_TEXT(LH_STATE_BYTES) " bytes: keep less for each connection");
+#include "laws.list"
 
 /* Calls an event of a law with its parameters, if it has any. */
 #define LH_TELL(member, LAW, event, ...)                                                       \

@@ -8,7 +8,7 @@
 
 #include "laws.h"
 
-#define LH_OWN_ABI 3 /* of this file and of the events in law.h; one more with each change */
+#define LH_OWN_ABI 4 /* of this file and of the events in law.h; one more with each change */
 
 /* One parameter, as in LH_LAW_PARAMETERS. */
 struct lh_own_parameter {
@@ -18,6 +18,13 @@ struct lh_own_parameter {
 	double to;
 	double preset;
 	const char *meaning;
+};
+
+/* What it wants of ECN. */
+enum lh_own_marking {
+	LH_OWN_MARKS_OF_HOST,
+	LH_OWN_ECHOES_MARKS, /* it has LH_LAW_ECHOES_MARKS */
+	LH_OWN_IS_L4S, /* it has LH_LAW_IS_L4S */
 };
 
 struct lh_own_law {
@@ -30,7 +37,7 @@ struct lh_own_law {
 	__u32 parameter_count;
 	__u32 hears_reports; /* 1: it has LH_LAW_HAS_REPORTED */
 	__u32 steers; /* 1: it has LH_LAW_HAS_SAMPLED */
-	__u32 echoes_marks; /* 1: it has LH_LAW_ECHOES_MARKS */
+	__u32 marking; /* enum lh_own_marking */
 	void (*init)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_start *start);
 	void (*acked)(struct lh_law *law, const union lh_parameters *parameters, const struct lh_acked *acked,
 		      struct lh_window *window);

@@ -22,10 +22,12 @@ enum lh_own_name {
 };
 
 #define LH_LAW_ENTRY(law, LAW, Law, label, colour, marker, where, ...)                                             \
-	_Static_assert(sizeof(struct lh_##law) <= LH_STATE_BYTES,                                                  \
-		       "the state, struct lh_" #law ", is too large: keep less for each connection");              \
 	_Static_assert(LH_IF(LH_##LAW##_ECHOES_MARKS, LH_OWN_##where == LH_OWN_Simulated, 1),                      \
 		       "a law with LH_LAW_ECHOES_MARKS is Simulated: the kernel has its own receiver");            \
+	_Static_assert(LH_IF(LH_##LAW##_IS_L4S, LH_OWN_##where == LH_OWN_Simulated, 1),                            \
+		       "a law with LH_LAW_IS_L4S is Simulated: in the kernel a law does not choose ECT(1)");         \
+	_Static_assert(!LH_IF(LH_##LAW##_IS_L4S, LH_IF(LH_##LAW##_ECHOES_MARKS, 1, 0), 0),                         \
+		       "a law has LH_LAW_ECHOES_MARKS or LH_LAW_IS_L4S, not both");                                \
 	_Static_assert(sizeof(#law) - 1 <= LH_OWN_##where, "the law's name is too long for the kernel: 12 letters at most");
 #include "laws.list"
 
@@ -124,7 +126,9 @@ _Static_assert(sizeof(parameters) / sizeof(parameters[0]) - 1 <= LH_PARAMETERS_M
 
 #define LH_LAW_ENTRY(name, LAW, Law, text, colour, marker, where, ...) \
 	.law = #name, .label = text, .place = #where, .hears_reports = LH_IF(LH_##LAW##_HAS_REPORTED, 1, 0), \
-	.steers = LH_IF(LH_##LAW##_HAS_SAMPLED, 1, 0), .echoes_marks = LH_IF(LH_##LAW##_ECHOES_MARKS, 1, 0),
+	.steers = LH_IF(LH_##LAW##_HAS_SAMPLED, 1, 0),                                                             \
+	.marking = LH_IF(LH_##LAW##_ECHOES_MARKS, LH_OWN_ECHOES_MARKS,                                             \
+			 LH_IF(LH_##LAW##_IS_L4S, LH_OWN_IS_L4S, LH_OWN_MARKS_OF_HOST)),
 __attribute__((visibility("default"))) const struct lh_own_law lh_own_law = {
 	.abi = LH_OWN_ABI,
 	.law_bytes = sizeof(struct lh_law),

@@ -16,8 +16,8 @@ use std::panic::{self, AssertUnwindSafe};
 /// The headers that a law may include, and `own.c`, which makes a shared object of it: names with their text.
 pub const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
-/// The room for a law's state in bytes: that of the largest law of the list.
-pub const STATE_BYTES: usize = size_of::<lh_law>() - 8;
+/// The room for a law's state in bytes.
+pub const STATE_BYTES: usize = c::LH_STATE_BYTES as usize;
 
 /// The symbol of the shared object that [`OwnLaw::from_symbol`] takes.
 pub const SYMBOL: &str = "lh_own_law";
@@ -157,7 +157,11 @@ impl OwnLaw {
 
     /// What it wants of ECN.
     pub const fn marking(&self) -> Marking {
-        if self.table.echoes_marks != 0 { Marking::Each } else { Marking::OfHost }
+        match self.table.marking {
+            c::LH_OWN_ECHOES_MARKS => Marking::Each,
+            c::LH_OWN_IS_L4S => Marking::L4s,
+            _ => Marking::OfHost,
+        }
     }
 
     pub(crate) const fn is_for_the_kernel(&self) -> bool {

@@ -20,8 +20,17 @@ pub enum Problem {
     BothForms,
     /// It is of neither.
     NeitherForm,
-    /// It has an event of the second form, and does not say that it is of that.
-    UndeclaredForm,
+    /// It has an event, and lacks the macro by which it is called.
+    Undeclared {
+        /// The event.
+        event: String,
+        /// The macro.
+        declared_by: String,
+    },
+    /// It declares what no law has, or not with 1.
+    Declaration(String),
+    /// It has what laws of the second form alone have.
+    OfSecondForm,
 }
 
 impl fmt::Display for Problem {
@@ -47,9 +56,15 @@ impl fmt::Display for Problem {
             Self::NeitherForm => {
                 f.write_str("it has neither acked() nor sampled(): a law sets its window in one of them at each ACK (law.h)")
             }
-            Self::UndeclaredForm => {
-                f.write_str("it has sampled() without a line '#define LH_LAW_HAS_SAMPLED 1', LAW as in its entry (law.h)")
+            Self::Undeclared { event, declared_by } => {
+                write!(f, "it has {event}() without a line '#define {declared_by} 1', and would never hear of it (law.h)")
             }
+            Self::Declaration(line) => write!(
+                f,
+                "'#define {line}' declares nothing: accepted are 0 or 1, and HAS_ with {} or PARAMETERS (law.h)",
+                OPTIONAL.map(str::to_uppercase).join(", ")
+            ),
+            Self::OfSecondForm => f.write_str("it has resumed() without sampled(), and only a law with that hears of it (law.h)"),
             Self::Variable(name) => write!(
                 f,
                 "{name} is a variable of all connections: what a law remembers is in its struct, one for each connection"
@@ -94,7 +109,10 @@ fn first_in(symbols: &str, is_meant: impl Fn(&str) -> bool) -> Option<String> {
     })
 }
 
-/// What is wrong with the form of a law, by the text of its headers.
+/// The events that a macro declares.
+const OPTIONAL: [&str; 7] = ["timed_out", "notified", "sent", "undone", "reported", "sampled", "resumed"];
+
+/// What is wrong with the form of a law, by the text of its headers. What is not asked for in the right words would be left out in silence.
 pub(crate) fn form(text: &str) -> Option<Problem> {
     let text = without_comments(text);
     let words = |text: &str| -> Vec<String> {
@@ -104,15 +122,34 @@ pub(crate) fn form(text: &str) -> Option<Problem> {
     // Its entry is what the static assertions of own.c ask for.
     let entry = words(text.split_once("LH_LAW_ENTRY(")?.1);
     let (law, constant) = (entry.first()?, entry.get(1)?);
+    let macros = text.lines().filter_map(|line| line.trim().strip_prefix('#')?.trim_start().strip_prefix("define "));
+    for line in macros.map(str::trim) {
+        let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let Some(what) = name.strip_prefix(&format!("LH_{constant}_")) else { continue };
+        let is_known = match what.strip_prefix("HAS_") {
+            Some("PARAMETERS") => true,
+            Some(event) => OPTIONAL.map(str::to_uppercase).iter().any(|known| known == event),
+            None if ["ECHOES_MARKS", "IS_L4S"].contains(&what) => true,
+            None => continue,
+        };
+        if !is_known || !["0", "1"].contains(&value.trim()) {
+            return Some(Problem::Declaration(line.to_owned()));
+        }
+    }
     let words = words(&text);
     let has = |event: &str| words.contains(&format!("lh_{law}_{event}"));
-    let is_declared = words.contains(&format!("LH_{constant}_HAS_SAMPLED"));
-    match (has("acked"), has("sampled"), is_declared) {
-        (true, true, _) => Some(Problem::BothForms),
-        (false, false, _) => Some(Problem::NeitherForm),
-        (false, true, false) => Some(Problem::UndeclaredForm),
-        _ => None,
+    match (has("acked"), has("sampled")) {
+        (true, true) => return Some(Problem::BothForms),
+        (false, false) => return Some(Problem::NeitherForm),
+        (true, false) if has("resumed") => return Some(Problem::OfSecondForm),
+        _ => {}
     }
+    let lists = words.contains(&format!("LH_{constant}_PARAMETERS")).then_some("PARAMETERS");
+    OPTIONAL.into_iter().filter(|event| has(event)).chain(lists).find_map(|event| {
+        let declared_by = format!("LH_{constant}_HAS_{}", event.to_uppercase());
+        let is_mute = !words.contains(&declared_by);
+        is_mute.then(|| Problem::Undeclared { event: event.to_owned(), declared_by })
+    })
 }
 
 fn without_comments(text: &str) -> String {

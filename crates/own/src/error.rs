@@ -54,9 +54,14 @@ pub enum Error {
         /// The reason.
         problem: String,
     },
-    /// It divides by zero when nothing is measured yet.
-    #[error(transparent)]
-    DividedByZero(#[from] DividedByZero),
+    /// It divides by zero in its trial.
+    #[error("{divided}{with}")]
+    DividedByZero {
+        /// Where.
+        divided: DividedByZero,
+        /// With which parameter off its default; empty, or with a comma before it.
+        with: String,
+    },
     /// The folder of products is another user's, or others may write into it.
     #[error(
         "{}: a law's programs would run from this folder, and others may write into it: delete it, or set XDG_CACHE_HOME",

@@ -25,7 +25,7 @@ mod trial;
 pub use error::Error;
 
 use lasthop_laws::LawName;
-use lasthop_laws::own::{self, DIVIDED_BY_ZERO, DividedByZero, OwnLaw, SOURCES, STATE_BYTES, SYMBOL};
+use lasthop_laws::own::{DIVIDED_BY_ZERO, DividedByZero, OwnLaw, SOURCES, SYMBOL};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::ffi::{OsString, c_char};
@@ -34,11 +34,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{LazyLock, Mutex, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// How long a law's first events may take; they take microseconds.
+/// How long a law's trial may take; it takes a tenth of a second, and more with many parameters.
 const TRIAL: Duration = Duration::from_secs(10);
 /// How often a header is compiled that is saved meanwhile.
 const TRIES: usize = 3;
@@ -226,9 +227,8 @@ impl<'a> Job<'a> {
 
     /// Runs clang in the folder.
     fn clang(&self, arguments: &[&str]) -> Result<Output, Error> {
-        let room = format!("-DLH_STATE_BYTES={STATE_BYTES}");
         let mut command = Command::new(&self.workshop.clang);
-        command.current_dir(self.folder.path()).args(["-Wall", "-Werror", "-I.", &room]).args(arguments);
+        command.current_dir(self.folder.path()).args(["-Wall", "-Werror", "-I."]).args(arguments);
         command.env("LC_ALL", "C").output().map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => {
                 Error::NoClang { clang: self.workshop.clang.clone(), header: self.header.into() }
@@ -324,13 +324,16 @@ impl<'a> Job<'a> {
         let law = own.keep();
         // The thread of a law that hangs ends with the process.
         let (tells, told) = mpsc::channel();
-        thread::spawn(move || _ = tells.send(own::caught(|| trial::survives(law))));
-        let hangs = || format!("one of its events does not end within {} s: a loop has no end", TRIAL.as_secs());
-        match told.recv_timeout(TRIAL) {
-            Ok(Ok(survived)) => survived.map_err(refuse)?,
-            Ok(Err(divided)) => return Err(divided.into()),
-            Err(_) => return Err(refuse(hangs())),
-        }
+        let header = self.header.to_owned();
+        thread::spawn(move || _ = tells.send(trial::survives(law, &header)));
+        told.recv_timeout(TRIAL).map_err(|error| match error {
+            RecvTimeoutError::Timeout => {
+                refuse(format!("its trial does not end within {} s: a loop has no end", TRIAL.as_secs()))
+            }
+            RecvTimeoutError::Disconnected => {
+                refuse("its trial broke off: the simulated TCP cannot go on with what it sets".to_owned())
+            }
+        })??;
         Ok(Built { law, folder: products.to_owned() })
     }
 

@@ -1,9 +1,10 @@
 //! Laws of one's own: the worked example, copies of the tree's laws, and what is refused. Needs clang, as the build does.
 #![allow(missing_docs)]
 
-use lasthop_laws::own::{self, SOURCES};
+use lasthop_laws::own::{self, SOURCES, STATE_BYTES};
 use lasthop_laws::{
-    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sample, Sent, SlowStart, Start, Steering, Undone, Window,
+    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Marking, Sample, Sent, SlowStart, Start, Steering, Undone,
+    Window,
 };
 use lasthop_own::{Built, Error, Workshop};
 use lasthop_units::Time;
@@ -12,6 +13,8 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
 const WESTWOOD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/own-law/westwood.h");
+
+const COPA: &str = include_str!("../../../scenarios/own-law/copa.h");
 
 fn workshop(folder: &Path) -> Workshop {
     Workshop::new(folder.join("cache"), lasthop_kernel::laws::sources().collect())
@@ -236,15 +239,36 @@ fn a_header_that_is_no_law_is_refused_with_its_line_and_what_to_do() {
         (refusal(&whole.replace("lh_mine_acked", "lh_mine_arrived")), &["it has neither acked() nor sampled()"]),
         (
             refusal(&(SAMPLES.replace("#define", "//") + &whole.replace("lh_mine_acked", "lh_mine_arrived"))),
-            &["it has sampled() without a line", "LH_LAW_HAS_SAMPLED 1"],
+            &["it has sampled() without a line '#define LH_MINE_HAS_SAMPLED 1'"],
+        ),
+        (
+            refusal(&whole.replace("lh_mine_lost", "lh_mine_undone")),
+            &["it has undone() without a line '#define LH_MINE_HAS_UNDONE 1'"],
+        ),
+        (
+            refusal(&format!("#define LH_MINE_HAS_TIMEOUT 1\n{whole}")),
+            &["'#define LH_MINE_HAS_TIMEOUT 1' declares nothing", "TIMED_OUT"],
+        ),
+        (refusal(&format!("#define LH_MINE_IS_L4S\n{whole}")), &["'#define LH_MINE_IS_L4S' declares nothing"]),
+        (refusal(&format!("#define LH_MINE_IS_L4S 1\n{whole}")), &["a law with LH_LAW_IS_L4S is Simulated"]),
+        (
+            refusal(&format!(
+                "#define LH_MINE_IS_L4S 1\n#define LH_MINE_ECHOES_MARKS 1\n{}",
+                whole.replace("Everywhere", "Simulated")
+            )),
+            &["a law has LH_LAW_ECHOES_MARKS or LH_LAW_IS_L4S, not both"],
+        ),
+        (
+            refusal(&law("__u32 a;", GROWS, "lh_reno_halve(lost, window); window->cwnd_segments /= 2;")),
+            &["its lost() changes the window"],
         ),
         (
             refusal(&law("__u32 a;", GROWS, "window->ssthresh_segments = 0;")),
             &["its lost() leaves an ssthresh of 0; the least is LH_MIN_SSTHRESH, 2"],
         ),
         (
-            refusal(&law("__u64 a[100];", GROWS, HALVES)),
-            &["the state, struct lh_mine, is too large: keep less for each connection"],
+            refusal(&law(&format!("__u8 a[{}];", STATE_BYTES + 1), GROWS, HALVES)),
+            &["the state, struct lh_mine, is larger than 360 bytes: keep less for each connection"],
         ),
         (
             refusal(
@@ -274,6 +298,79 @@ fn a_header_that_is_no_law_is_refused_with_its_line_and_what_to_do() {
         for part in parts {
             assert!(message.contains(part), "{part:?} is not in: {message}");
         }
+    }
+}
+
+#[test]
+fn the_page_says_the_room_for_a_laws_state_and_a_law_has_it_to_the_byte() {
+    let page = include_str!("../../../docs/guide/own-law.md");
+    assert!(page.contains(&format!("of at most {STATE_BYTES} bytes.")));
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = folder.path().join("mine.h");
+    let counts = "law->a[acked->acked_segments & 63]++;";
+    fs::write(&header, law(&format!("__u32 a[{}];", STATE_BYTES / 4), counts, HALVES)).expect("written");
+    assert!(built(folder.path(), &header).law.is_for_the_kernel());
+}
+
+#[test]
+fn a_law_of_ones_own_may_be_one_of_l4s() {
+    let simulated = law("__u32 a;", GROWS, HALVES).replace("Everywhere", "Simulated");
+    let marking = |macros: &str| made_of("mine.h", &format!("{macros}{simulated}")).expect("a law").law.marking();
+    assert_eq!(marking(""), Marking::OfHost);
+    assert_eq!(marking("#define LH_MINE_ECHOES_MARKS 1\n"), Marking::Each);
+    assert_eq!(marking("#define LH_MINE_IS_L4S 1\n"), Marking::L4s);
+}
+
+/// The tutorial's law, with one line changed.
+fn copa(from: &str, to: &str) -> String {
+    assert_eq!(COPA.matches(from).count(), 1, "{from}");
+    COPA.replace(from, to)
+}
+
+#[test]
+fn a_division_by_zero_behind_slow_start_or_at_a_parameters_end_is_refused_with_its_line() {
+    let least = "lh_max(law->cwnd, 65536)";
+    let line = COPA.lines().position(|line| line.contains(least)).expect("a division") + 1;
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = folder.path().join("copa.h");
+    for (divisor, with) in [
+        ("(law->cwnd - law->cwnd)", ""),
+        ("(sample->lost_segments)", ""),
+        ("(sample->app_limited)", ""),
+        ("(1 - sample->app_limited)", ""),
+        ("(parameters->delta_ppm - 500000)", ""),
+        ("(parameters->delta_ppm - 10000)", ", with delta = 0.01"),
+        ("(parameters->delta_ppm - 1000000)", ", with delta = 1"),
+    ] {
+        fs::write(&header, copa(least, divisor)).expect("written");
+        let message = workshop(folder.path()).build(&header).expect_err(divisor).to_string();
+        assert!(message.contains(&format!("copa.h:{line}: a law divides by zero")), "{divisor}: {message}");
+        assert!(message.ends_with(&format!("(law.h){with}")), "{divisor}: {message}");
+    }
+}
+
+#[test]
+fn the_trial_has_timeouts_marks_idleness_and_what_was_needless() {
+    for (declares, event, told) in [
+        ("TIMED_OUT", "timed_out", "const struct lh_lost *lost, struct lh_window *window"),
+        ("NOTIFIED", "notified", "const struct lh_lost *lost, struct lh_window *window"),
+        ("UNDONE", "undone", "const struct lh_undone *undone, struct lh_window *window"),
+        ("SENT", "sent", "const struct lh_sent *sent"),
+    ] {
+        let asks = match event {
+            "sent" => "if (law->a > 500 && sent->idle_us > 1500000) law->a /= sent->in_flight_before_segments;",
+            "undone" => "if (law->a > 500) law->a /= law->a - law->a;",
+            _ => {
+                "if (law->a > 500) law->a /= lost->lost_segments - lost->lost_segments;\n\tlh_reno_halve(lost, window);"
+            }
+        };
+        // the first events have no timestamps
+        let text = law("__u32 a;", "law->a += acked->tsval > 0; lh_reno_grow(acked, window);", HALVES);
+        let with = format!(
+            "#define LH_MINE_HAS_{declares} 1\nstatic inline void lh_mine_{event}(struct lh_mine *law, {told}) {{ {asks} }}\n#endif\n#ifdef"
+        );
+        let message = refusal(&text.replacen("#endif\n#ifdef", &with, 1));
+        assert!(message.contains("a law divides by zero"), "{event}: {message}");
     }
 }
 

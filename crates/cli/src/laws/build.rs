@@ -56,8 +56,9 @@ pub(super) fn build(arguments: &BuildArguments) -> Result<()> {
     let habitats = if law.is_for_the_kernel() { "this machine and for the kernel" } else { "this machine" };
     let _ = writeln!(text, "  passed   compiles without a warning for {habitats}");
     text.push_str("  passed   one law; integers only; calls nothing; remembers only what is in its struct\n");
+    text.push_str("  passed   first events, without measurements: no window of 0, no ssthresh below 2\n");
     text.push_str(
-        "  passed   a trial: without measurements no division by zero, no window of 0, no ssthresh below 2\n",
+        "  passed   connections with losses, marks, timeouts, pauses, at each parameter's ends: no division by zero\n",
     );
     let _ = writeln!(text, "  {verified}");
     let _ = writeln!(text, "  made     {} (digest {})", built.folder.display(), own.digest());
