@@ -87,14 +87,21 @@ pub(crate) fn begin_the_next(three: &[impl AsRef<OsStr>]) -> bool {
     three[0].as_ref() == NEXT[0] && three[2].as_ref() == NEXT[2]
 }
 
-/// Each host as typed with its command: the words between two of [`NEXT`].
-fn typed_programs<'a>(host: &'a str, words: &'a [OsString]) -> Result<Vec<(&'a str, &'a [OsString])>> {
+/// The option that names the first host, as it was typed: of the two that mean the same, clap does not tell which.
+fn option_of_the_first(line: impl IntoIterator<Item = OsString>) -> &'static str {
+    let is_on = |word: &OsString| word == NEXT[0] || word.to_str().is_some_and(|word| word.starts_with("--on="));
+    if line.into_iter().take_while(|word| word != "--").any(|word| is_on(&word)) { NEXT[0] } else { "--host" }
+}
+
+/// Each host as typed with its command: the words between two of [`NEXT`]. `option` names the first.
+fn typed_programs<'a>(option: &str, host: &'a str, words: &'a [OsString]) -> Result<Vec<(&'a str, &'a [OsString])>> {
     let (mut programs, mut host, mut rest) = (Vec::new(), host, words);
     loop {
         let next = rest.windows(NEXT.len()).position(begin_the_next);
         let command = &rest[..next.unwrap_or(rest.len())];
         if command.is_empty() && !(programs.is_empty() && next.is_none()) {
-            bail!("--on {host}: there is no command behind its --");
+            let option = if programs.is_empty() { option } else { NEXT[0] };
+            bail!("{option} {host}: there is no command behind its --");
         }
         programs.push((host, command));
         let Some(next) = next else { return Ok(programs) };
@@ -125,8 +132,9 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
     let found = Found::scenario(&arguments.scenario)?;
     let scenario = found.load(&overrides)?;
     let names = scenario.host_names();
-    let typed = typed_programs(&arguments.host, &arguments.command)?;
-    let option = |number: usize| if number == 0 { "--host" } else { "--on" };
+    let first = option_of_the_first(env::args_os());
+    let typed = typed_programs(first, &arguments.host, &arguments.command)?;
+    let option = |number: usize| if number == 0 { first } else { NEXT[0] };
     let programs = typed
         .into_iter()
         .enumerate()
@@ -436,18 +444,34 @@ mod tests {
     fn each_command_has_the_host_before_it_and_the_words_up_to_the_next_one() {
         let words = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
         let typed = words("iperf3 -c server --on laptop-2 -- sh -c x --on y");
-        let programs = typed_programs("0", &typed).expect("two");
+        let programs = typed_programs("--host", "0", &typed).expect("two");
         assert_eq!(programs, [("0", &typed[..3]), ("laptop-2", &typed[6..])]);
-        assert_eq!(typed_programs("0", &[]).expect("a shell"), [("0", &[][..])]);
-        for wrong in ["--on a -- true", "true --on a --", "true --on a -- --on b -- true"] {
-            let error = typed_programs("first", &words(wrong)).expect_err(wrong).to_string();
-            assert!(error.contains("there is no command behind its --"), "{wrong}: {error}");
+        assert_eq!(typed_programs("--host", "0", &[]).expect("a shell"), [("0", &[][..])]);
+        for (wrong, host) in [
+            ("--on a -- true", "--host first: "),
+            ("true --on a --", "--on a: "),
+            ("true --on a -- --on b -- true", "--on a: "),
+        ] {
+            let error = typed_programs("--host", "first", &words(wrong)).expect_err(wrong).to_string();
+            assert_eq!(error, format!("{host}there is no command behind its --"), "{wrong}");
         }
         let parsed = crate::Arguments::try_parse_from([
             "lasthop", "exec", "guest", "--on", "a", "--seed", "2", "--", "x", "--on", "b", "--", "y", "--seed",
         ]);
         let crate::Command::Exec(arguments) = parsed.expect("a line").command else { panic!("exec") };
         assert_eq!((arguments.host.as_str(), arguments.seed, arguments.command.len()), ("a", Some(2), 6));
+    }
+
+    #[test]
+    fn the_option_of_the_first_host_is_named_as_it_was_typed() {
+        for (line, option) in [
+            ("lasthop exec guest --on nope -- true", "--on"),
+            ("lasthop exec --on=nope guest", "--on"),
+            ("lasthop exec guest --host nope -- true --on b -- true", "--host"),
+            ("lasthop exec guest", "--host"),
+        ] {
+            assert_eq!(option_of_the_first(line.split_whitespace().map(OsString::from)), option, "{line}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) struct ExportArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// Tables of flows, of the series, of queues and of datagrams
+    /// Tables of flows, of the series, of queues, of datagrams and of transfers
     Csv,
     /// The data file of flent: `flent -i FILE.flent.gz`
     Flent,

@@ -59,6 +59,15 @@ fn a_run_is_exported_as_tables_for_flent_and_in_the_shape_of_iperf3() {
 }
 
 #[test]
+fn the_help_names_each_table_and_both_formats_for_other_tools() {
+    let help = done(&lasthop(&["export", "--help"]));
+    let tables = lasthop_report::export::TABLES.map(|name| name.trim_end_matches(".csv"));
+    for word in tables.into_iter().chain(["flent", "iperf3"]) {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+}
+
+#[test]
 fn what_is_no_run_is_refused_with_what_is_one() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("comparison.json"), "{}").expect("a file");

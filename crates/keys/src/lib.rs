@@ -69,6 +69,6 @@ pub use overrides::{Case, Override, Vary};
 pub use section::{Child, Key, OTHERWISE, Of, Presence, Preset, Section, When, by_word, derived};
 pub use spelling::nearest_names;
 pub use takes::{
-    Takes, above, bytes, choice, ends, flag, integer, integers, kib, line, mbps, milliseconds, name, node, number,
-    other, probability, range, rows, seconds, text, texts,
+    OrNone, Takes, above, bytes, choice, choice_or_none, ends, flag, integer, integers, kib, line, mbps, milliseconds,
+    name, node, number, other, probability, range, rows, seconds, text, texts,
 };

@@ -1,5 +1,6 @@
 //! The values that a key takes, with their Rust type.
 
+use crate::declare::Slot;
 use crate::error::Problem;
 use crate::kind::{Kind, as_number};
 use lasthop_units::{Bytes, Probability, Rate, Span};
@@ -105,6 +106,23 @@ pub fn choice<T: Clone + 'static>(words: &[(&'static str, T)]) -> Takes<T> {
         let at = words.iter().position(|word| value.as_str() == Some(word));
         meant[at.expect("a checked word is one of these")].clone()
     })
+}
+
+/// A value, or none: of an optional key whose words have one for the latter, so that a run can take back what a file says.
+pub struct OrNone<T>(Option<T>);
+
+impl<T> Slot<OrNone<T>> for Option<T> {
+    const MAY_BE_ABSENT: bool = true;
+
+    fn fill(value: Option<OrNone<T>>) -> Self {
+        value.and_then(|value| value.0)
+    }
+}
+
+/// "none", which is as the key left out, or one of these words.
+pub fn choice_or_none<T: Clone + 'static>(words: &[(&'static str, T)]) -> Takes<OrNone<T>> {
+    let words = words.iter().map(|(word, meant)| (*word, Some(meant.clone())));
+    choice(&[("none", None)].into_iter().chain(words).collect::<Vec<_>>()).map(OrNone)
 }
 
 /// Any text of 1 to `most` characters.

@@ -3,8 +3,8 @@
 
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
-    Document, DocumentError, Key, Keys, Kind, Of, Override, Part, Presence, Section, When, by_word, choice, derived,
-    flag, integer, key, keys, number, text, words,
+    Document, DocumentError, Key, Keys, Kind, Of, Override, Part, Presence, Section, When, by_word, choice,
+    choice_or_none, derived, flag, integer, key, keys, number, text, words,
 };
 
 use std::sync::LazyLock;
@@ -56,6 +56,8 @@ keys! {
         tonnes: Option<u8> = integer::<u8>(1, 60), Absent;
         /// Its limit in km/h.
         limit_kmh: f64 = number(5.0, 130.0), by_word("paved", [("gravel", 20.0), ("asphalt", 60.0)]);
+        /// What its roof is of.
+        roof: Option<Paved> = choice_or_none(Paved::WORDS), Absent;
     }
 
     /// A ferry.
@@ -133,6 +135,17 @@ fn a_mistake_is_told_with_its_line_or_its_override() {
     ] {
         assert_eq!(read(text, overrides).err().as_deref(), Some(said), "{text}");
     }
+}
+
+#[test]
+fn a_word_takes_back_what_is_optional() {
+    let roof = |overrides: &[&str]| road("[[road.bridges]]\nroof = \"asphalt\"", overrides).bridges[0].roof;
+    assert_eq!(roof(&[]), Some(Paved::Asphalt));
+    assert_eq!(roof(&["road.bridges.0.roof=none"]), None);
+    let error = read("title = \"a\"", &["road.bridges.0.roof=glass"]).err().expect("no such roof");
+    assert!(error.ends_with("accepted: \"none\", \"gravel\", \"asphalt\""), "{error}");
+    let schema = &Bridge::section().json_schema("A bridge")["properties"]["roof"]["enum"];
+    assert_eq!(*schema, serde_json::json!(["none", "gravel", "asphalt"]));
 }
 
 #[test]

@@ -400,21 +400,13 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
-        let aggregates = host.kind.network.standard.map_or(scenario.network().aggregates(), |own| own.aggregates());
-        if host.kind.tcp.delayed_ack.segments > 2 && !aggregates {
-            let value = host.kind.tcp.delayed_ack.segments;
-            let what = format!(
-                "a stack with delayed_ack_segments = {value} (accepted: 1 or 2; any with 802.11n and later, whose \
-                 packets come together)"
-            );
-            return Some((format!("hosts[{block}].tcp.delayed_ack_segments"), what));
-        }
         if host.kind.rts != Rts::Off {
             let what = "a station's own RTS threshold (accepted: \"off\", or simulated hosts)".to_owned();
             return Some((format!("hosts[{block}].rts"), what));
         }
         if host.kind.parts != Parts::ALL {
-            let key = if written["hosts"][block]["scaled"].is_null() { "leave_out" } else { "scaled" };
+            let is_scaled = written["hosts"][block]["scaled"].as_str().is_some_and(|word| word != "none");
+            let key = if is_scaled { "scaled" } else { "leave_out" };
             let what = format!("agents with another law than theirs (accepted: no {key})");
             return Some((format!("hosts[{block}].{key}"), what));
         }
@@ -612,16 +604,10 @@ mod tests {
         assert_refused(changing, "hosts[1].last_link: kernel hosts cannot run reports that follow [[changes]]");
         let short = "[[hosts]]\n[[hosts]]\n[hosts.last_link]\nreport = true\nvalidity_s = 7\n";
         assert_refused(short, "hosts[1].last_link.validity_s: kernel hosts cannot run reports that hold for 7 s");
-        let joined = "[[hosts]]\n[hosts.tcp]\ndelayed_ack_segments = 8\n";
-        assert_refused(
-            joined,
-            "hosts[0].tcp.delayed_ack_segments: kernel hosts cannot run a stack with delayed_ack_segments = 8",
-        );
-        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{joined}");
-        let scenario = Scenario::from_toml("x.toml", &aggregates, &[]).expect("a scenario");
-        assert_eq!(simulated_only(&scenario), None);
         let part = "[[hosts]]\npolicy = \"lasthop\"\nleave_out = \"edge\"\n";
         assert_refused(part, "hosts[0].leave_out: kernel hosts cannot run agents with another law than theirs");
+        let scales_none = format!("{part}scaled = \"none\"\n");
+        assert_refused(&scales_none, "hosts[0].leave_out: kernel hosts cannot run agents with another law than theirs");
         let radio = "[access]\nkind = \"wifi\"\n[[hosts]]\npolicy = \"lasthop\"\nrts = \"auto\"\n";
         assert_refused(
             radio,

@@ -47,27 +47,99 @@ fn a_distribution_of_a_file_is_as_if_its_points_were_written() {
     assert!(scenario.to_toml().contains("transfer_points"), "{}", scenario.to_toml());
 }
 
+#[track_caller]
+fn refused(keys: &str, text: &str, said: &str) {
+    let error = read(keys, ("file", text), &[]).expect_err(said);
+    assert!(error.contains(said) && error.contains("accepted"), "{keys}: {error}");
+}
+
+#[test]
+fn a_row_has_as_many_cells_as_the_header_or_the_first_one() {
+    let (sizes, times) = ("transfer_sizes = \"file\"", "transfer_kib = 1\narrivals = \"file\"");
+    for (keys, text, said) in [
+        (times, "at_s,bytes\n1,2,3\n", "file:2: arrivals: the row has 3 cells; accepted: 2 cells"),
+        (times, "at_s,bytes\n1\n", "file:2: arrivals: the row has 1 cell; accepted: 2 cells"),
+        (times, "at_s\n1\n2,5\n", "file:3: arrivals: \"2,5\" is no number"),
+        (times, "at_s\n1\n2 5\n", "file:3: arrivals: the row has 2 cells; accepted: 1 cell"),
+        (times, "1\n2 5\n", "file:2: arrivals: the row has 2 cells; accepted: 1 cell"),
+        (times, "1 7\n2\n", "file:2: arrivals: the row has 1 cell; accepted: 2 cells"),
+        (times, "1;7;9\n", "file:1: arrivals: the row has 3 cells; accepted: 2 cells"),
+        (sizes, "10 0 7\n20 1\n", "file:1: transfer_sizes: the row has 3 cells; accepted: 2 cells"),
+        (sizes, "20\n", "file:1: transfer_sizes: the row has 1 cell; accepted: 2 cells"),
+        (sizes, "share,bytes\n0,10\n1\n", "file:3: transfer_sizes: the row has 1 cell; accepted: 2 cells"),
+        (times, "at_s,at_s\n1,2\n", "file:1: arrivals: at_s,at_s are no columns; accepted: at_s, or at_s and bytes"),
+        (
+            sizes,
+            "bytes share share\n1 1 1\n",
+            "file:1: transfer_sizes: bytes share share are no columns; accepted: bytes and share",
+        ),
+    ] {
+        refused(keys, text, said);
+    }
+}
+
 #[test]
 fn a_wrong_file_is_named_with_its_line_and_what_it_takes() {
     for (keys, text, said) in [
         ("transfer_sizes = \"file\"", "1000 0\n2000 x\n", "file:2: transfer_sizes: \"x\" is no number"),
         ("transfer_sizes = \"file\"", "bytes,part\n1000,1\n", "file:1: transfer_sizes: bytes,part are no columns"),
-        ("transfer_sizes = \"file\"", "1000 0\n2000 0.5\n", "point 2: 0.5 is the last share"),
+        ("transfer_sizes = \"file\"", "1000 0\n2000 0.5\n", "file:2: transfer_sizes: 0.5 is the last share"),
+        ("transfer_sizes = \"file\"", "1000 0\n# two\n2000 2\n", "file:3: transfer_sizes: 2 is the last share"),
+        (
+            "transfer_sizes = \"file\"",
+            "bytes,share\n1000,0.5\n2000,0.4\n3000,1\n",
+            "file:3: transfer_sizes: 2000 and 0.4 go back behind 1000 and 0.5; accepted: up to 10000 points of bytes from 0 to \
+             1099511627776",
+        ),
+        ("transfer_sizes = \"file\"", "1000 0\n1e18 1\n", "file:2: transfer_sizes: 1000000000000000000 is no size"),
+        (
+            "arrivals_mbps = 1\ntransfer_sizes = \"file\"",
+            "0 0\n0 1\n",
+            "file:2: transfer_sizes: 0 bytes are the mean; accepted",
+        ),
+        (
+            "transfer_kib = 1\ntransfer_sizes = \"file\"",
+            "10 1\n",
+            "flows[0].transfer_sizes: cannot be beside transfer_kib",
+        ),
+        (
+            "transfer_points = \"1:1\"\ntransfer_sizes = \"file\"",
+            "10 1\n",
+            "flows[0].transfer_sizes: cannot be beside transfer_points",
+        ),
         ("transfer_sizes = \"file\"", "", "file has no row"),
         ("transfer_sizes = \"other\"", "1 1\n", "other cannot be read"),
         ("transfer_kib = 1\narrivals = \"file\"", "at_s,size\n1,7\n", "file:1: arrivals: at_s,size are no columns"),
-        ("arrivals = \"file\"", "1,1.5\n", "file:1: arrivals: 1.5 is no whole number of bytes from 1"),
+        ("arrivals = \"file\"", "1,1.5\n", "file:1: arrivals: 1.5 is no size in bytes"),
         ("transfer_kib = 1\narrivals = \"file\"", "-1\n", "file:1: arrivals: -1 is below 0"),
         ("transfer_kib = 1\narrivals = \"file\"", "30\n", "file has no time before the end of the run"),
         ("transfer_kib = 1\narrivals = \"file\"", "3\n2\n", "file:2: arrivals: 2 is below 3"),
+        ("transfer_kib = 1\narrivals = \"file\"", "at_s bytes\n3 0\n", "file:2: arrivals: 0 is no size in bytes"),
         (
-            "transfer_kib = 1\narrivals = \"file\"",
-            "at_s bytes\n3 0\n",
-            "file:2: arrivals: 0 is no whole number of bytes from 1",
+            // One byte more than 1 TiB, which the largest transfer_kib is.
+            "arrivals = \"file\"",
+            "at_s,bytes\n0,1099511627776\n1,1099511627777\n",
+            "file:3: arrivals: 1099511627777 is no size in bytes; accepted: seconds from 0 to 86400, ascending, each with whole \
+             bytes from 1 to 1099511627776",
         ),
+        (
+            "transfer_kib = 1\narrivals_per_s = 1\narrivals = \"file\"",
+            "1\n",
+            "flows[0].arrivals: cannot be beside arrivals_per_s",
+        ),
+        (
+            "transfer_kib = 1\narrivals_s = \"1\"\narrivals = \"file\"",
+            "1\n",
+            "flows[0].arrivals: cannot be beside arrivals_s",
+        ),
+        (
+            "arrivals = \"file\"",
+            "at_s,bytes\n1,10\n2,\n",
+            "file:3: arrivals: the row has no bytes; accepted: bytes in each row",
+        ),
+        ("arrivals = \"file\"", "1\n2\n", "transfer_kib: is not there"),
     ] {
-        let error = read(keys, ("file", text), &[]).expect_err(said);
-        assert!(error.contains(said) && error.contains("accepted"), "{keys}: {error}");
+        refused(keys, text, said);
     }
     let result = serde_json::json!({ "hosts": [{ "flows": [{ "kind": "transfers", "transfer_sizes": "file" }] }] });
     let error = Scenario::from_json(&result).expect_err("no folder").to_string();

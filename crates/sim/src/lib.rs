@@ -101,7 +101,7 @@ pub enum SimError {
     /// More packets are on their way than there may be.
     #[error(
         "{packets} packets are on their way at {:.3} s of the run; accepted: at most {most}. Rate times delay of the links, or of \
-         the access, is how much they hold",
+         the access, is how much they hold, and `duplicate` multiplies it from link to link",
         at.as_secs_f64()
     )]
     Room {

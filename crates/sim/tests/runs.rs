@@ -264,6 +264,8 @@ packet_bytes = 28
         error.contains("packets are on their way at 0.0") && error.contains("accepted: at most 10000000"),
         "{error}"
     );
+    // Either may be what made so many.
+    assert!(error.contains("Rate times delay") && error.contains("`duplicate` multiplies it"), "{error}");
 }
 
 #[test]

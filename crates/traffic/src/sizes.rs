@@ -4,8 +4,7 @@ use lasthop_units::Bytes;
 use rand::{Rng, RngExt as _};
 use std::sync::Arc;
 
-/// A transfer has at most this size: 1 TiB.
-const MOST: f64 = (1_u64 << 40) as f64;
+const MOST: f64 = Sizes::MOST.get() as f64;
 
 /// The distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +27,9 @@ pub struct Points(Arc<[(f64, f64)]>);
 impl Points {
     /// The most points.
     pub const MOST: usize = 10_000;
+    /// What [`Self::new`] takes.
+    pub const ACCEPTED: &'static str = "up to 10000 points of bytes from 0 to 1099511627776 and the share of transfers with at most so \
+                                        many, neither falling; the last share 1 or 100, the mean at least 1 byte";
 
     /// The web search of M. Alizadeh and others, *Data Center TCP (DCTCP)*, SIGCOMM 2010, as pFabric's and HPCC's generators have it.
     pub const WEB_SEARCH: &'static [(f64, f64)] = &[
@@ -74,7 +76,7 @@ impl Points {
     }
 
     /// A distribution with these points: bytes, and the share or the percentage of transfers with at most so many. Neither goes
-    /// back; the last share is the whole.
+    /// back; the last share is the whole, and the mean at least 1 byte.
     ///
     /// # Errors
     /// The number of the first point that is wrong, from 0, and what is wrong with it.
@@ -95,12 +97,17 @@ impl Points {
         }
         let last = points.len().saturating_sub(1);
         if points.len() > Self::MOST {
-            return Err((last, format!("there are {} points", points.len())));
+            return Err((Self::MOST, format!("there are {} points", points.len())));
         }
         if whole != 1.0 && whole != 100.0 {
             return Err((last, format!("{whole} is the last share")));
         }
-        Ok(Self(points.iter().map(|(bytes, share)| (*bytes, share / whole)).collect()))
+        let made = Self(points.iter().map(|(bytes, share)| (*bytes, share / whole)).collect());
+        // Nor could a load in bytes come of transfers without any.
+        match made.mean() {
+            mean if mean < 1.0 => Err((last, format!("{mean} bytes are the mean"))),
+            _ => Ok(made),
+        }
     }
 
     /// The size below which this share lies, at least 1 byte.
@@ -120,6 +127,9 @@ impl Points {
 }
 
 impl Sizes {
+    /// A transfer has at most this size: 1 TiB.
+    pub const MOST: Bytes = Bytes::new(1 << 40);
+
     /// One of them, of 1 byte to 1 TiB. The normal number of a lognormal one is drawn by the polar method (G. Marsaglia and T. A.
     /// Bray, 1964).
     pub(crate) fn draw(&self, stream: &mut impl Rng) -> Bytes {
@@ -196,6 +206,11 @@ mod tests {
         assert_eq!(wrong(&[(1.0, 0.5), (2.0, 0.4), (3.0, 1.0)]).0, 1);
         assert_eq!(wrong(&[(5.0, 0.5), (2.0, 1.0)]).0, 1);
         assert_eq!(wrong(&[(-1.0, 1.0)]).0, 0);
+        // As many as there may be with one more: the last of these is named.
+        assert_eq!(wrong(&vec![(1.0, 1.0); Points::MOST + 1]), (Points::MOST, "there are 10001 points".to_owned()));
+        for points in [&[(0.0, 1.0)][..], &[(0.0, 0.0), (0.0, 100.0)], &[(0.0, 1.0), (1e6, 1.0)]] {
+            assert_eq!(wrong(points), (points.len() - 1, "0 bytes are the mean".to_owned()), "{points:?}");
+        }
         for points in [&[(1.0, 0.5), (2.0, 0.9)][..], &[]] {
             assert!(wrong(points).1.contains("is the last share"), "{points:?}");
         }

@@ -20,9 +20,9 @@ use crate::scenario::MAX_HOST_BLOCKS;
 use crate::trace::{FASTEST_MBPS, check_rate_mbps};
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
-    OTHERWISE, Of, Presence, Preset, Problem, Section, Takes, When, above, by_word, bytes, choice, derived, ends, flag,
-    integer, integers, key, keys, kib, mbps, milliseconds, name, node, number, probability, range, seconds, text,
-    words,
+    OTHERWISE, Of, Presence, Preset, Problem, Section, Takes, When, above, by_word, bytes, choice, choice_or_none,
+    derived, ends, flag, integer, integers, key, keys, kib, mbps, milliseconds, name, node, number, probability, range,
+    seconds, text, words,
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
@@ -75,7 +75,7 @@ keys! {
     /// `[access]`.
     pub(crate) struct AccessKeys {
         /// A usual kind of access point: gives the keys below that are not given their values ([presets](scenario-network.md#presets)).
-        preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
+        preset: Option<PresetName> = choice_or_none(PresetName::WORDS), Absent;
         /// The shared last hop: an 802.11 access point with its stations, or one shared link each way. The keys marked *wifi* below
         /// are not looked at with "wired".
         kind: AccessKind = choice(AccessKind::WORDS), "wifi";
@@ -148,8 +148,7 @@ keys! {
         /// The [discipline](#disciplines-of-queues) of that queue.
         queue: Discipline = choice(Discipline::WORDS), "fifo";
         /// An [ACK filter](../models/queues.md#ack-filter) in that queue, as CAKE's: pure ACKs that newer ones make needless leave it.
-        /// Without it, none.
-        ack_filter: Option<AckFilter> = choice(AckFilter::WORDS), Absent;
+        ack_filter: Option<AckFilter> = choice_or_none(AckFilter::WORDS), Absent;
         /// *codel, fq_codel* Packets that have waited longer than this, in milliseconds, are [marked](../models/ecn.md), if they can be: a
         /// threshold for DCTCP. Without it, CoDel alone marks.
         ce_threshold_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent, when is("queue", ["codel", "fq_codel"]);
@@ -259,9 +258,8 @@ keys! {
         queue_packets: usize = integer(1, 1_000_000), 100;
         /// The [discipline](#disciplines-of-queues) of that queue.
         queue: Discipline = choice(&disciplines_of_links()), "fifo";
-        /// An [ACK filter](../models/queues.md#ack-filter) in that queue: pure ACKs that newer ones make needless leave it. Without it,
-        /// none.
-        ack_filter: Option<AckFilter> = choice(AckFilter::WORDS), Absent;
+        /// An [ACK filter](../models/queues.md#ack-filter) in that queue: pure ACKs that newer ones make needless leave it.
+        ack_filter: Option<AckFilter> = choice_or_none(AckFilter::WORDS), Absent;
         /// *codel, fq_codel* Packets that have waited longer than this, in milliseconds, are [marked](../models/ecn.md), if they can be,
         /// in either queue. Without it, CoDel alone marks.
         ce_threshold_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
@@ -280,7 +278,7 @@ keys! {
         back_queue: Discipline = choice(&disciplines_of_links()), derived(AS_FORTH, |link| link.get("queue").cloned());
         /// An ACK filter in that queue.
         back_ack_filter: Option<AckFilter> =
-            choice(AckFilter::WORDS), derived(AS_FORTH, |link| link.get("ack_filter").cloned());
+            choice_or_none(AckFilter::WORDS), derived(AS_FORTH, |link| link.get("ack_filter").cloned());
         /// Probability that a packet is lost at random, back.
         back_loss: Probability = probability(), 0.0;
         /// Where that loss is.
@@ -365,7 +363,7 @@ keys! {
     /// `[[hosts]]`.
     pub(crate) struct HostKeys {
         /// A usual kind of host: gives the keys below that are not given their values ([presets](scenario-network.md#presets)).
-        preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
+        preset: Option<PresetName> = choice_or_none(PresetName::WORDS), Absent;
         /// What tables call them: "laptop" is laptop, or laptop-1, laptop-2 and so on if `count` is above 1. Different from other
         /// blocks' names; without it, hosts have numbers.
         name: Option<String> = host_name(), Absent;
@@ -440,11 +438,11 @@ keys! {
         /// *lasthop* A part of the policy's law that is left out, to see [what it is worth](../models/policy-lasthop-parts.md).
         /// Simulated hosts only: agents have no such key.
         leave_out: Option<LawPart> =
-            choice(LawPart::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
+            choice_or_none(LawPart::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
         /// *lasthop* A number of the policy's law that is times `scale`, to see [what it is worth](../models/policy-lasthop-parts.md).
-        /// Simulated hosts only: agents have no such key.
+        /// Simulated hosts only.
         scaled: Option<LawConstant> =
-            choice(LawConstant::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
+            choice_or_none(LawConstant::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
         /// *lasthop* The factor of `scaled`; without it, 1.
         scale: Option<f64> = number(0.1, 10.0), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
         tables {
@@ -512,8 +510,8 @@ keys! {
         tsq_limit_kib: Bytes = kib(1, 1_048_576), 4_096, when is("tsq", ["limit", "rate"]);
         /// *tsq "rate"* That moment: 2^-N seconds, so 10 is 1 ms; some Wi-Fi drivers have 7 or 8.
         tsq_pacing_shift: u8 = integer(0, 20), 10, when is("tsq", ["rate"]);
-        /// How many full segments are acknowledged together: 1 has no delayed ACKs, and above 2 is a server with GRO. Kernel hosts
-        /// have that with 802.11n and later, where it is the most.
+        /// How many full segments are acknowledged together. 1 has no delayed ACKs. Above 2 is GRO: it joins up to so many segments of
+        /// a burst, which then have one ACK; what comes alone is acknowledged as with 2.
         delayed_ack_segments: u32 = integer(1, 64), 2;
         /// Shortest time that an ACK waits for a second segment, in milliseconds.
         delayed_ack_min_ms: Span = milliseconds(1.0, 500.0), 40.0;

@@ -4,7 +4,7 @@
 use lasthop_keys::{Kind, Preset, Section};
 use lasthop_laws::SlowStart;
 use lasthop_network::{
-    AccessConfig, Change, Changed, ChannelWidth, DirectionChange, DirectionConfig, GuardInterval, HostPath,
+    AccessConfig, AckFilter, Change, Changed, ChannelWidth, DirectionChange, DirectionConfig, GuardInterval, HostPath,
     Impairments, LinksConfig, LossAt, Modulation, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology,
     Way, WifiConfig,
 };
@@ -379,6 +379,32 @@ fn paths_and_links_are_impaired_as_the_keys_say() {
     let (_, path) = access_and_path(&scenario);
     assert_eq!((path.impairments, path.back_loss), ([up, back], share(0.1)));
     assert_eq!(scenario.network().hosts[0].path_jitter, Some(Span::from_millis(7)));
+}
+
+#[test]
+fn none_takes_back_an_optional_word_of_the_file_and_each_way_of_a_link_has_its_own() {
+    let filtered = "[access]\nack_filter = \"conservative\"\npreset = \"ac-vendor\"\n[[hosts]]\npolicy = \"lasthop\"\n\
+                    leave_out = \"edge\"\nscaled = \"gain\"\nscale = 2\npreset = \"ax\"\n";
+    let keys = ["access.ack_filter", "access.preset", "hosts.0.leave_out", "hosts.0.scaled", "hosts.0.preset"];
+    let without = read("[access]\n[[hosts]]\npolicy = \"lasthop\"\n", &[]);
+    let scenario = read(filtered, &keys.map(|key| format!("{key}=none")).each_ref().map(String::as_str));
+    assert_eq!((scenario.network(), &scenario.hosts), (without.network(), &without.hosts));
+    for key in keys {
+        let (all, one) = (read(filtered, &[]), read(filtered, &[&format!("{key}=none")]));
+        assert!(one.network() != all.network() || one.hosts != all.hosts, "{key}");
+    }
+
+    let text = "[[links]]\nbetween = [\"A\", \"B\"]\nack_filter = \"conservative\"\n[[hosts]]\nnode = \"A\"\nflows = [{ to = \"B\" }]\n";
+    let filters = |scenario: &Scenario| {
+        let link = &links(scenario).links[0];
+        [link.forth.queue.ack_filter, link.back.queue.ack_filter]
+    };
+    let conservative = Some(AckFilter::Conservative);
+    assert_eq!(filters(&read(text, &[])), [conservative; 2]);
+    assert_eq!(filters(&read(text, &["links.0.ack_filter=none"])), [None; 2]);
+    let forth = read(text, &["links.0.back_ack_filter=none"]);
+    assert_eq!(filters(&forth), [conservative, None]);
+    assert_eq!(filters(&Scenario::from_json(&forth.to_json()).expect("a scenario")), [conservative, None]);
 }
 
 #[test]

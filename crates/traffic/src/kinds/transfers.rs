@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(crate) const OPEN: [&str; 4] = ["arrivals_per_s", "arrivals_mbps", "arrivals", "arrivals_s"];
 /// What says how large they are, besides `transfer_kib`.
 const SIZED: [&str; 2] = ["transfer_sizes", "transfer_points"];
+/// An arrival is at most so many seconds behind the start.
+const LATEST_S: f64 = 86_400.0;
 
 keys! {
     /// Its own keys.
@@ -61,15 +63,31 @@ pub enum Pace {
     Once(Bytes),
 }
 
+impl Pace {
+    /// What arrivals are, each with its size or without.
+    pub const ARRIVALS: &'static str =
+        "seconds from 0 to 86400, ascending, each with whole bytes from 1 to 1099511627776 if it has a size";
+
+    /// The size of an arrival; `None`: it can have none of so many bytes.
+    pub fn size(bytes: f64) -> Option<Bytes> {
+        let is_size = bytes.fract() == 0.0 && (1.0..=Sizes::MOST.get() as f64).contains(&bytes);
+        is_size.then_some(Bytes::new(bytes as u64))
+    }
+}
+
 impl Transfers {
     pub(super) const KEYS: &[&str] = &["transfer_kib", "off_s", "request_bytes"];
+    /// The keys that say when they begin, of which one may be given.
+    pub const PACED_BY: [&'static str; 4] = OPEN;
+    /// Those that say how large they are, likewise.
+    pub const SIZED_BY: [&'static str; 3] = ["transfer_kib", SIZED[0], SIZED[1]];
 
     pub(super) fn read(keys: &TrafficKeys, part: &Part<'_>) -> Result<Self, DocumentError> {
         let own = &keys.own.transfers;
         let given = |names: &[&'static str]| {
             names.iter().copied().filter(|name| part.table.contains_key(*name)).collect::<Vec<_>>()
         };
-        for names in [&OPEN[..], &["transfer_kib", "transfer_sizes", "transfer_points"]] {
+        for names in [&Self::PACED_BY[..], &Self::SIZED_BY] {
             if let [first, second, ..] = given(names)[..] {
                 return Err(part.error(second, format!("cannot be beside {first}"), "one of the two"));
             }
@@ -105,8 +123,8 @@ impl Transfers {
                 return Err(part.error(key!(TrafficKeys, transfer_kib), problem, accepted));
             }
         };
-        // Rarer than in any run is never.
-        let every = |per_s: f64| Pace::Poisson(Span::from_secs_f64((1.0 / per_s).min(1e6)));
+        // Rarer than in any run is never, and more often than a run has time for is refused as too many.
+        let every = |per_s: f64| Pace::Poisson(Span::from_secs_f64((1.0 / per_s).clamp(1e-9, 1e6)));
         let pace = match (own.arrivals_per_s, own.arrivals_mbps, at) {
             (Some(per_s), ..) => every(per_s),
             (_, Some(mbps), _) => every(mbps * 1e6 / 8.0 / sizes.mean()),
@@ -131,32 +149,34 @@ fn pair(item: &str) -> Option<(f64, Option<f64>)> {
 }
 
 /// What is wrong, and what is accepted.
-type Wrong = (String, &'static str);
+type Wrong = (String, String);
 
 /// The times, each with a size if it has one.
 fn times(text: &str) -> Result<Vec<(Span, Option<Bytes>)>, Wrong> {
-    const ACCEPTED: &str =
-        "times in seconds from 0 to 86400, ascending, each with \":\" and whole bytes from 1 if it has a size";
+    let wrong = |item: &str, what: &str| {
+        (format!("\"{item}\" {what}"), format!("times such as 0.7, or 0.7:1500 with bytes: {}", Pace::ARRIVALS))
+    };
     let mut times: Vec<(Span, Option<Bytes>)> = Vec::new();
     for item in text.split_whitespace() {
-        let read =
-            pair(item).filter(|(at, size)| *at <= 86_400.0 && size.is_none_or(|size| (1.0..1e12).contains(&size)));
-        let Some((at, size)) = read else { return Err((format!("\"{item}\" is no arrival"), ACCEPTED)) };
-        let at = Span::from_secs_f64(at);
+        let read = pair(item).filter(|(at, _)| *at <= LATEST_S).and_then(|(at, bytes)| {
+            let size = bytes.map(|bytes| Pace::size(bytes).ok_or(())).transpose().ok()?;
+            Some((Span::from_secs_f64(at), size))
+        });
+        let (at, size) = read.ok_or_else(|| wrong(item, "is no arrival"))?;
         if times.last().is_some_and(|(before, _)| *before > at) {
-            return Err((format!("\"{item}\" goes back"), ACCEPTED));
+            return Err(wrong(item, "goes back"));
         }
-        times.push((at, size.map(|size| Bytes::new(size as u64))));
+        times.push((at, size));
     }
     Ok(times)
 }
 
 fn points(text: &str) -> Result<Points, Wrong> {
-    const ACCEPTED: &str = "points bytes:share, ascending, whose last share is 1 or 100";
+    let accepted = || format!("points such as 1500:0.2: {}", Points::ACCEPTED);
     let pairs: Option<Vec<(f64, f64)>> =
         text.split_whitespace().map(|item| pair(item).and_then(|(bytes, share)| Some((bytes, share?)))).collect();
-    let pairs = pairs.ok_or_else(|| ("has an item that is no point".to_owned(), ACCEPTED))?;
-    Points::new(&pairs).map_err(|(number, wrong)| (format!("point {}: {wrong}", number + 1), ACCEPTED))
+    let pairs = pairs.ok_or_else(|| ("has an item that is no point".to_owned(), accepted()))?;
+    Points::new(&pairs).map_err(|(number, wrong)| (format!("point {}: {wrong}", number + 1), accepted()))
 }
 
 impl Kind for Transfers {
@@ -332,11 +352,20 @@ mod tests {
     }
 
     #[test]
+    fn the_most_frequent_arrivals_are_a_number() {
+        // A load of 100 Gb/s by the byte has 12.5 in a nanosecond, of which one is counted.
+        let often = read("transfer_points = \"1:1\"\narrivals_mbps = 1e5").expect("transfers");
+        let expected = often.expected_arrivals(Time::ZERO, Time::ZERO + Span::from_secs(1)).expect("an open loop");
+        assert!((expected / 1e9 - 1.0).abs() < 1e-9, "{expected}");
+    }
+
+    #[test]
     fn times_and_sizes_are_those_that_are_given_until_the_end() {
         let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
         let all = arrivals("transfer_kib = 2\narrivals_s = \"0 0.5:1500 0.5 2\"", 2);
         assert_eq!(all, [(at(0), 2048), (at(500), 1500), (at(500), 2048)]);
         assert_eq!(arrivals("arrivals_s = \"0.25:10 1:20\"", 60), [(at(250), 10), (at(1000), 20)]);
+        assert_eq!(arrivals("arrivals_s = \"0:1099511627776\"", 1), [(at(0), 1 << 40)]);
     }
 
     #[test]
@@ -352,8 +381,13 @@ mod tests {
             ),
             ("transfer_kib = 1\narrivals_s = \"2 1\"", "arrivals_s", "\"1\" goes back"),
             ("transfer_kib = 1\narrivals_s = \"1:x\"", "arrivals_s", "\"1:x\" is no arrival"),
+            ("arrivals_s = \"1:1.5\"", "arrivals_s", "\"1:1.5\" is no arrival"),
+            // One byte more than the largest transfer_kib, 2^30 KiB.
+            ("arrivals_s = \"1:1099511627777\"", "arrivals_s", "whole bytes from 1 to 1099511627776"),
             ("transfer_points = \"10:0.5 20:0.9\"", "transfer_points", "point 2: 0.9 is the last share"),
             ("transfer_points = \"10\"", "transfer_points", "no point"),
+            ("transfer_points = \"0:0.5 0:1\"", "transfer_points", "point 2: 0 bytes are the mean"),
+            ("transfer_points = \"1099511627777:1\"", "transfer_points", "bytes from 0 to 1099511627776"),
         ] {
             let error = read(text).expect_err(text);
             assert!(error.contains(key) && error.contains(said) && error.contains("accepted"), "{text}: {error}");
