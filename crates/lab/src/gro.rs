@@ -12,7 +12,7 @@
 //!   Nothing else in a Linux receiver reads it there.
 //!
 //! So the kernel acknowledges up to `delayed_ack_segments` together, and fewer where a burst has fewer, as simulated hosts
-//! do. Packets that come one by one, as from 802.11g, are not joined.
+//! do; these acknowledge also what a bound that paces sends with PSH. Packets that come one by one, as from 802.11g, are not joined.
 //!
 //! *What it leaves out*: a card's own interrupt moderation, and bursts that end at the poll's 64 packets. Segments of
 //! IPv6, which only programs of `lasthop exec` send, keep their PSH.

@@ -20,9 +20,9 @@ pub enum Problem {
     BothForms,
     /// It is of neither.
     NeitherForm,
-    /// It has an event, and lacks the macro by which it is called.
+    /// It has an event, or parameters, and lacks the macro by which they count.
     Undeclared {
-        /// The event.
+        /// The event, or PARAMETERS.
         event: String,
         /// The macro.
         declared_by: String,
@@ -55,6 +55,9 @@ impl fmt::Display for Problem {
             ),
             Self::NeitherForm => {
                 f.write_str("it has neither acked() nor sampled(): a law sets its window in one of them at each ACK (law.h)")
+            }
+            Self::Undeclared { event, declared_by } if event == "PARAMETERS" => {
+                write!(f, "its list of parameters counts only with a line '#define {declared_by} 1' (law.h)")
             }
             Self::Undeclared { event, declared_by } => {
                 write!(f, "it has {event}() without a line '#define {declared_by} 1', and would never hear of it (law.h)")
@@ -122,7 +125,8 @@ pub(crate) fn form(text: &str) -> Option<Problem> {
     // Its entry is what the static assertions of own.c ask for.
     let entry = words(text.split_once("LH_LAW_ENTRY(")?.1);
     let (law, constant) = (entry.first()?, entry.get(1)?);
-    let macros = text.lines().filter_map(|line| line.trim().strip_prefix('#')?.trim_start().strip_prefix("define "));
+    let macros = text.lines().filter_map(|line| line.trim().strip_prefix('#')?.trim_start().strip_prefix("define"));
+    let mut declared = Vec::new();
     for line in macros.map(str::trim) {
         let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let Some(what) = name.strip_prefix(&format!("LH_{constant}_")) else { continue };
@@ -134,6 +138,9 @@ pub(crate) fn form(text: &str) -> Option<Problem> {
         };
         if !is_known || !["0", "1"].contains(&value.trim()) {
             return Some(Problem::Declaration(line.to_owned()));
+        }
+        if value.trim() == "1" {
+            declared.push(name.to_owned());
         }
     }
     let words = words(&text);
@@ -147,7 +154,7 @@ pub(crate) fn form(text: &str) -> Option<Problem> {
     let lists = words.contains(&format!("LH_{constant}_PARAMETERS")).then_some("PARAMETERS");
     OPTIONAL.into_iter().filter(|event| has(event)).chain(lists).find_map(|event| {
         let declared_by = format!("LH_{constant}_HAS_{}", event.to_uppercase());
-        let is_mute = !words.contains(&declared_by);
+        let is_mute = !declared.contains(&declared_by);
         is_mute.then(|| Problem::Undeclared { event: event.to_owned(), declared_by })
     })
 }

@@ -327,9 +327,10 @@ impl<'a> Job<'a> {
         let header = self.header.to_owned();
         thread::spawn(move || _ = tells.send(trial::survives(law, &header)));
         told.recv_timeout(TRIAL).map_err(|error| match error {
-            RecvTimeoutError::Timeout => {
-                refuse(format!("its trial does not end within {} s: a loop has no end", TRIAL.as_secs()))
-            }
+            RecvTimeoutError::Timeout => refuse(format!(
+                "its trial does not end within {} s: a loop has no end, or this machine is busy",
+                TRIAL.as_secs()
+            )),
             RecvTimeoutError::Disconnected => {
                 refuse("its trial broke off: the simulated TCP cannot go on with what it sets".to_owned())
             }

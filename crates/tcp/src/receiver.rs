@@ -18,7 +18,8 @@
 //! The application reads in-order data at once, unless it is paused.
 //!
 //! *What it leaves out*: Linux's receive buffer tuning (the whole buffer is advertised from the start) and interactive
-//! mode (pingpong), urgent data.
+//! mode (pingpong), urgent data. Of GRO: a burst's end where ECN fields differ, or after some milliseconds; joining behind
+//! a hole; an ACK of the burst before the first duplicate.
 
 use crate::clock::is_before;
 use crate::config::{Config, DelayedAck};
@@ -70,9 +71,10 @@ pub(crate) struct Receiver {
 
     ack_now: bool,
     ack_at: Time,
-    /// When the burst that GRO joins ends, if nothing more comes, and the sequence number at which it began.
+    /// When the burst that GRO joins ends, if nothing more comes; the sequence number at which it began, and its timestamp.
     burst_ends: Time,
     burst_from: u64,
+    burst_stamp: u32,
     /// When the compressed ACK is sent, the number of segments waiting for it, the duplicates sent before, and their
     /// rcv_nxt.
     compressed_at: Time,
@@ -117,6 +119,7 @@ impl Receiver {
             ack_at: Time::MAX,
             burst_ends: Time::MAX,
             burst_from: 0,
+            burst_stamp: 0,
             compressed_at: Time::MAX,
             compressed: 0,
             duplicates_sent: 0,
@@ -252,8 +255,10 @@ impl Receiver {
             self.on_out_of_order(seq..end);
             self.ack_out_of_order(now, srtt);
         } else {
-            self.pace_acks(now, rto);
-            self.on_in_order(now, seq, end, segment.push);
+            if self.burst_ends == Time::MAX {
+                self.pace_acks(now, rto);
+            }
+            self.on_in_order(now, seq, end, segment);
         }
     }
 
@@ -290,7 +295,7 @@ impl Receiver {
         self.echo.flags()
     }
 
-    fn on_in_order(&mut self, now: Time, seq: u64, end: u64, push: bool) {
+    fn on_in_order(&mut self, now: Time, seq: u64, end: u64, segment: &Segment) {
         if seq < self.rcv_nxt {
             self.d_sack = Some(seq..self.rcv_nxt);
         }
@@ -306,21 +311,23 @@ impl Receiver {
         if self.paused {
             self.unread += self.rcv_nxt - before - u64::from(self.is_finished());
         }
-        if had_gap || self.d_sack.is_some() || self.is_finished() || (push && !self.paused) {
+        if had_gap || self.d_sack.is_some() || self.is_finished() || (segment.push && !self.paused) {
             self.ack_now();
-        } else if self.segments_per_ack <= 2 || !self.joins(now, before) {
+        } else if self.segments_per_ack <= 2 || !self.joins(now, before, segment) {
             self.ack_pairs(now);
         }
     }
 
-    /// Whether GRO keeps this segment, which began at `before`, for those that follow it.
+    /// Whether GRO keeps this segment, which began at `before`, for those that follow it. Those of another millisecond have
+    /// another timestamp, and begin another burst.
     #[inline(never)]
-    fn joins(&mut self, now: Time, before: u64) -> bool {
+    fn joins(&mut self, now: Time, before: u64, segment: &Segment) -> bool {
+        let stamp = segment.timestamps.map_or(0, |timestamps| timestamps.value);
         if self.burst_ends == Time::MAX {
-            self.burst_from = before;
+            (self.burst_from, self.burst_stamp) = (before, stamp);
         }
         self.burst_ends = now + DelayedAck::BURST_GAP;
-        self.rcv_nxt - self.burst_from < self.segments_per_ack * self.segment_bytes
+        stamp == self.burst_stamp && self.rcv_nxt - self.burst_from < self.segments_per_ack * self.segment_bytes
     }
 
     /// Acknowledges two segments or more at once, and one later.

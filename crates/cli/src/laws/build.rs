@@ -56,10 +56,10 @@ pub(super) fn build(arguments: &BuildArguments) -> Result<()> {
     let habitats = if law.is_for_the_kernel() { "this machine and for the kernel" } else { "this machine" };
     let _ = writeln!(text, "  passed   compiles without a warning for {habitats}");
     text.push_str("  passed   one law; integers only; calls nothing; remembers only what is in its struct\n");
-    text.push_str("  passed   first events, without measurements: no window of 0, no ssthresh below 2\n");
     text.push_str(
-        "  passed   connections with losses, marks, timeouts, pauses, at each parameter's ends: no division by zero\n",
+        "  passed   a trial at each parameter's default and ends: first events, and connections with losses, marks,\n",
     );
+    text.push_str("           timeouts and pauses: no division by zero, no window of 0, no ssthresh below 2\n");
     let _ = writeln!(text, "  {verified}");
     let _ = writeln!(text, "  made     {} (digest {})", built.folder.display(), own.digest());
     if let Some(out) = &arguments.out {
