@@ -43,9 +43,14 @@ def _done(words: Sequence[str], duration_s: float, update: Update | None) -> Non
     said = ""
     try:
         for line in process.stderr:
-            said = line.removeprefix("lasthop: ").strip() or said
-            if update and (percent := _PERCENT.search(line.rstrip())):
+            percent = _PERCENT.search(line.rstrip())
+            if percent and update:
                 update(round(int(percent[1]) / 100 * duration_s * 1e6))
+            # An error begins so, and may have further lines.
+            if line.startswith("lasthop: "):
+                said = line.removeprefix("lasthop: ")
+            elif not percent:
+                said += line
     except BaseException:
         process.send_signal(signal.SIGINT)
         raise
@@ -54,4 +59,4 @@ def _done(words: Sequence[str], duration_s: float, update: Update | None) -> Non
         code = process.wait()
     # 1: it ran, and is not valid, as the result says.
     if code not in (0, 1):
-        raise KernelError(said)
+        raise KernelError(said.strip())

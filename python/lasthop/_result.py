@@ -208,6 +208,8 @@ class Result(_Document):
     """The clock of kernel hosts: real or virtual."""
     kernel: str | None
     """The name of the kernel in an emulated machine; clock virtual only."""
+    kernel_digest: str | None
+    """The beginning of a digest of that kernel's image and modules; clock virtual only."""
     emulator: str | None
     """What emulated that machine; clock virtual only."""
     wifi: str | None

@@ -328,6 +328,7 @@ class Run(Record):
     kernel_release: str | None
     clock: str | None
     kernel: str | None
+    kernel_digest: str | None
     emulator: str | None
     wifi: str | None
     wall_s: float

@@ -4,7 +4,7 @@ use crate::exec::begin_the_next;
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use lasthop_guest::{DEFAULT_KERNEL, Heard, Job, Kernels, MEMORY_MIB, Machine, Program};
+use lasthop_guest::{DEFAULT_KERNEL, Heard, Job, Kernel, Kernels, MEMORY_MIB, Machine, Program};
 use lasthop_lab::TrafficSource;
 use lasthop_laws::LawName;
 use lasthop_scenario::{HostsKind, RunResult, Scenario, Series};
@@ -111,6 +111,10 @@ impl ClockArguments {
         if let Some((_, twice)) = kernels.iter().enumerate().find(|(at, name)| kernels[..*at].contains(name)) {
             bail!("--kernel {twice} stands there twice; accepted: each kernel once");
         }
+        let named = if kernels.is_empty() { self.kernel.as_deref().into_iter().collect() } else { kernels };
+        for name in named {
+            Kernels::in_cache()?.find(name)?;
+        }
         if self.wifi == WifiChoice::Mac80211 && !(self.is_virtual() && hosts == HostsKind::Kernel) {
             bail!(
                 "--wifi mac80211 is Linux's own Wi-Fi in an emulated machine: it needs --hosts kernel --clock virtual"
@@ -162,7 +166,7 @@ impl ClockArguments {
 
     /// The emulated machine; `None` with this machine's clock.
     pub(crate) fn machine(&self, stop: &AtomicBool) -> Result<Option<Emulated>> {
-        let of = |name| self.machine_of(name, stop);
+        let of = |name| self.machine_of(checked(name)?, stop);
         self.is_virtual().then(|| of(self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL))).transpose()
     }
 
@@ -170,25 +174,37 @@ impl ClockArguments {
     pub(crate) fn machines(&self, stop: &AtomicBool) -> Result<Vec<Emulated>> {
         match self.kernels() {
             kernels if kernels.is_empty() => Ok(self.machine(stop)?.into_iter().collect()),
-            kernels => kernels.into_iter().map(|name| self.machine_of(name, stop)).collect(),
+            kernels => {
+                // All are looked up before the first one is booted.
+                let kernels = kernels.into_iter().map(checked).collect::<Result<Vec<_>>>()?;
+                kernels.into_iter().map(|kernel| self.machine_of(kernel, stop)).collect()
+            }
         }
     }
 
-    fn machine_of(&self, kernel: &str, stop: &AtomicBool) -> Result<Emulated> {
-        let kernel = Kernels::in_cache()?.get(kernel)?;
-        let program = Program::of(kernel.architecture, lasthop_version::VERSION)?;
+    fn machine_of(&self, (kernel, program): (Kernel, Program), stop: &AtomicBool) -> Result<Emulated> {
         let radios = self.wifi == WifiChoice::Mac80211;
         let beside = radios.then(|| lasthop_guest::programs(&lasthop_lab::RADIO_PROGRAMS)).transpose()?;
         let say = |said: &str| tell(format_args!("{said}"));
+        let digest = kernel.digest()?;
         let machine = Machine::ready(kernel, &program, beside.as_deref(), stop, &say)?;
         let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
-        Ok(Emulated { machine: machine.ok_or_else(nothing)?, radios })
+        Ok(Emulated { machine: machine.ok_or_else(nothing)?, digest, radios })
     }
+}
+
+/// A kernel that is as it was kept, and the program that runs under it.
+fn checked(name: &str) -> Result<(Kernel, Program)> {
+    let kernel = Kernels::in_cache()?.get(name)?;
+    let program = Program::of(kernel.architecture, lasthop_version::VERSION)?;
+    Ok((kernel, program))
 }
 
 /// An emulated machine, ready to run.
 pub(crate) struct Emulated {
     machine: Machine,
+    /// Of its kernel.
+    digest: String,
     /// Whether the hosts of its runs have simulated radios.
     radios: bool,
 }
@@ -264,7 +280,8 @@ impl Emulated {
         }
         words.extend(after);
         let runs_programs = path.is_some();
-        let files = vec![(SCENARIO.to_owned(), scenario.to_toml())];
+        let scenario_file = (SCENARIO.to_owned(), scenario.to_toml());
+        let files = [Ok(scenario_file)].into_iter().chain(long_traces(scenario)).collect::<Result<_>>()?;
         // One more for the access point.
         let radios = if self.radios { u16::try_from(scenario.expanded_hosts().len())? + 1 } else { 0 };
         let job = Job { arguments: words, files, seed: scenario.seed, path, radios };
@@ -281,13 +298,12 @@ impl Emulated {
         let folder = output.folder();
         // 1: it ran, and is not valid. Of exec it is the command's.
         if !(runs_programs || matches!(output.code, 0 | 1)) || !folder.join(RUN).exists() {
-            let said = output.said.lines().filter_map(|line| line.strip_prefix("lasthop: ")).next_back();
-            let said = said.map_or_else(|| output.said.trim().to_owned(), str::to_owned);
-            bail!("in the emulated machine ({}): {said}", self.machine.kernel().name);
+            bail!("in the emulated machine ({}): {}", self.machine.kernel().name, error_in(&output.said));
         }
         let (mut result, series) = lasthop_report::read_run(&folder.join(RUN))?;
         result.used.clock = Some(lasthop_scenario::Clock::Virtual);
         result.used.kernel = Some(self.machine.kernel().name.clone());
+        result.used.kernel_digest = Some(self.digest.clone());
         result.used.emulator = Some(self.machine.emulator.clone());
         result.took(started.elapsed());
         if let (Err(error), Some(lost)) = (kept.copy(&folder), kept.lost) {
@@ -295,6 +311,29 @@ impl Emulated {
         }
         Ok(Some((result, series, output.code)))
     }
+}
+
+/// The traces that the scenario does not hold itself, as files where it finds them.
+fn long_traces(scenario: &Scenario) -> Vec<Result<(String, String)>> {
+    let keys = scenario.to_keys();
+    let blocks = keys.get("changes").and_then(|blocks| blocks.as_array()).into_iter().flatten();
+    let mut paths: Vec<&str> = blocks.filter_map(|block| block.get("trace")?.as_str()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let file = |path: &str| {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read the trace {path}"))?;
+        Ok((path.to_owned(), text))
+    };
+    paths.into_iter().map(file).collect()
+}
+
+/// The last error that lasthop has told on the guest's console, all of its lines; without one, all that was told.
+fn error_in(said: &str) -> String {
+    const BEGINNING: &str = "lasthop: ";
+    let at = said.rmatch_indices(BEGINNING).map(|(at, _)| at).find(|at| *at == 0 || said[..*at].ends_with('\n'));
+    let error = at.map_or(said, |at| &said[at + BEGINNING.len()..]);
+    let lines: Vec<&str> = error.lines().filter(|line| at.is_none() || !line.starts_with("guest: ")).collect();
+    lines.join("\n").trim().to_owned()
 }
 
 impl AlsoKept<'_> {
@@ -315,5 +354,17 @@ impl AlsoKept<'_> {
             appended.with_context(|| format!("cannot write {}; the result is whole", to.display()))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_of_a_guest_is_told_with_all_its_lines() {
+        let said = "one: 10 %\nlasthop: first\nlasthop: what lasthop: is\n  the matter\nguest: cannot keep x\n";
+        assert_eq!(error_in(said), "what lasthop: is\n  the matter");
+        assert_eq!(error_in("guest: no module\n"), "guest: no module");
     }
 }

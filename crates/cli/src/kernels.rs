@@ -1,11 +1,12 @@
 //! `lasthop kernels`.
 
-use crate::{say, tell};
+use crate::{Interrupted, say, stop_on_signals, tell};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use lasthop_guest::{DEFAULT_KERNEL, Kernel, Kernels, Program, names};
+use lasthop_guest::{DEFAULT_KERNEL, Error, Kernel, Kernels, Program, names, remove_what_is_left};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
 pub(crate) struct KernelsArguments {
@@ -28,7 +29,7 @@ enum KernelsCommand {
     Build {
         /// The folder
         folder: PathBuf,
-        /// Its name; without it the folder's
+        /// Its name, none of those that can be fetched; without it the folder's
         #[arg(long)]
         name: Option<String>,
     },
@@ -41,23 +42,39 @@ enum KernelsCommand {
 
 /// `lasthop kernels`.
 pub(crate) fn run(arguments: &KernelsArguments) -> Result<ExitCode> {
+    let stop = stop_on_signals()?;
+    let interrupted = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
+    // What a signal ends is an error, in words of what was going on.
+    let done = run_until(&arguments.command, &stop);
+    done.map_err(|error| if stop.load(Ordering::Relaxed) { interrupted().into() } else { error })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
     let kernels = Kernels::in_cache()?;
     let kept = |kernel: &Kernel| say(&format!("{}: {}, {}", kernel.name, kernel.release, kernel.architecture));
     let fetching = |said: &str| tell(format_args!("{said}"));
-    match &arguments.command {
-        KernelsCommand::List => list(&kernels.list()?)?,
-        KernelsCommand::Fetch { name } => kept(&kernels.fetch(name, &fetching)?)?,
+    match command {
+        KernelsCommand::List => {
+            remove_what_is_left()?;
+            list(&kernels.list()?)
+        }
+        KernelsCommand::Fetch { name } => kept(&kernels.fetch(name, stop, &fetching)?),
         KernelsCommand::Build { folder, name } => {
             let path = folder.canonicalize().with_context(|| format!("there is no folder {}", folder.display()))?;
             let of_folder = || path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            kept(&kernels.build(&name.clone().unwrap_or_else(of_folder), &path)?)?;
+            match (kernels.build(&name.clone().unwrap_or_else(of_folder), &path, stop), name) {
+                (Err(error @ (Error::Name { .. } | Error::Taken { .. })), None) => {
+                    Err(error).context("without --name NAME it gets the folder's")
+                }
+                (outcome, _) => kept(&outcome?),
+            }
         }
         KernelsCommand::Program { file } => {
-            let architecture = Program::keep(file, lasthop_version::VERSION, &fetching)?;
-            say(&format!("kernels for {architecture} run {}", file.display()))?;
+            let architecture = Program::keep(file, lasthop_version::VERSION, stop, &fetching)?;
+            say(&format!("kernels for {architecture} run {}", file.display()))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn list(here: &[Kernel]) -> Result<()> {

@@ -87,24 +87,122 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
 
 /// When the guest stopped itself by a panic device, two boots of one kernel were milliseconds apart.
 #[test]
-fn a_kernel_that_is_booted_again_gives_the_same_bytes() {
+fn a_kernel_that_is_booted_again_gives_the_same_bytes_and_two_commands_boot_it_once() {
     if !can_emulate() {
         return;
     }
     let before = plain();
+    let folder = cache_with_kernels();
+    let arguments = [&["run", "--json"], &SHORT[..]].concat();
+    let busy = busy();
+    let two = [(); 2].map(|()| command(&arguments).env("XDG_CACHE_HOME", folder.path()).spawn().expect("it starts"));
+    let outputs = two.map(|process| process.wait_with_output().expect("it ends"));
+    drop(busy);
+    let both = outputs.each_ref().map(said).concat();
+    assert_eq!(both.matches("booting ").count(), 1, "{both}");
+    for output in &outputs {
+        assert!(output.status.success(), "{both}");
+        assert_eq!(without_wall_clock(output), before.0);
+    }
+}
+
+/// A cache of the test's own, with the kernels of the tests.
+fn cache_with_kernels() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let here =
-        command(&[]).get_envs().find_map(|(name, value)| (name == "XDG_CACHE_HOME").then_some(value?.to_owned()));
-    let kernels = PathBuf::from(here.expect("tests have a cache of their own")).join("lasthop/kernels");
+    let kernels = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lasthop/kernels");
     let cache = folder.path().join("lasthop");
     std::fs::create_dir(&cache).expect("a folder");
     std::os::unix::fs::symlink(kernels, cache.join("kernels")).expect("a link");
+    folder
+}
+
+#[test]
+#[ignore = "long: make test-virtual-time"]
+fn a_kept_state_that_cannot_be_used_is_booted_again_with_the_same_bytes() {
+    if !can_emulate() {
+        return;
+    }
+    let cache = cache_with_kernels();
     let arguments = [&["run", "--json"], &SHORT[..]].concat();
-    let busy = busy();
-    let output = command(&arguments).env("XDG_CACHE_HOME", folder.path()).output().expect("it starts");
-    drop(busy);
-    assert!(output.status.success() && said(&output).contains("booting "), "{}", said(&output));
-    assert_eq!(without_wall_clock(&output), before.0);
+    let run = || command(&arguments).env("XDG_CACHE_HOME", cache.path()).output().expect("it starts");
+    assert!(run().status.success());
+    let machines = std::fs::read_dir(cache.path().join("lasthop/machines")).expect("readable").filter_map(Result::ok);
+    let state = machines.map(|entry| entry.path().join("state")).find(|path| path.exists()).expect("one was booted");
+    // Empty; and of its size, which is seen only when it is read.
+    for bytes in [0, 2 << 20] {
+        std::fs::write(&state, vec![0; bytes]).expect("written");
+        let again = run();
+        assert!(again.status.success() && said(&again).contains("cannot be used"), "{bytes}: {}", said(&again));
+        assert_eq!(said(&again).matches("booting ").count(), 1, "{bytes}: {}", said(&again));
+        assert_eq!(without_wall_clock(&again), plain().0);
+    }
+    assert!(!said(&run()).contains("booting "));
+}
+
+#[test]
+#[ignore = "long: make test-virtual-time"]
+fn a_trace_too_long_for_a_scenario_comes_to_the_guest_as_a_file() {
+    if !can_emulate() {
+        return;
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("long-trace");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // Ten a millisecond: of 120 Mb/s.
+    let rows: String = (0..40_000).map(|row| format!("{}\n", 1 + row / 10)).collect();
+    std::fs::write(folder.join("long.trace"), rows).expect("written");
+    let file = folder.join("scenario.toml").display().to_string();
+    let text = "duration_s = 5\nwarmup_s = 1\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[[hosts]]\n[[hosts.flows]]\n\
+                [[changes]]\ntrace = \"long.trace\"\nof = \"path\"\n";
+    std::fs::write(&file, text).expect("written");
+    for command in [&["run", &file, "--hosts", "kernel"][..], &["exec", &file]] {
+        let last = if command[0] == "exec" { &["--", "true"][..] } else { &[] };
+        let output = run(&[command, &["--clock", "virtual", "--json"], last].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        assert_eq!(result["clock"], "virtual");
+    }
+}
+
+/// A module under another name, with another name of its congestion control, and without its signature.
+fn renamed(module: &[u8], (from, to): (&str, &str)) -> Vec<u8> {
+    const SIGNED: &[u8] = b"~Module signature appended~\n";
+    assert_eq!(from.len(), to.len());
+    let mut module = module.to_vec();
+    if let Some(signed) = module.strip_suffix(SIGNED) {
+        let size = u32::from_be_bytes(*signed.last_chunk().expect("a signature has a size"));
+        module.truncate(signed.len() - 12 - size as usize);
+    }
+    let mut at = 0;
+    while let Some(found) = module[at..].windows(from.len()).position(|text| text == from.as_bytes()) {
+        at += found;
+        module[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    module
+}
+
+#[test]
+#[ignore = "long: make test-virtual-time"]
+fn a_congestion_control_in_a_tree_of_ones_own_carries_flows() {
+    if !can_emulate() {
+        return;
+    }
+    let kernel = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lasthop/kernels/debian-6.12");
+    let tree = tempfile::tempdir().expect("a folder");
+    std::fs::copy(kernel.join("vmlinuz"), tree.path().join("vmlinuz")).expect("copied");
+    for entry in std::fs::read_dir(kernel.join("modules")).expect("readable") {
+        let entry = entry.expect("readable");
+        std::fs::copy(entry.path(), tree.path().join(entry.file_name())).expect("copied");
+    }
+    let veno = std::fs::read(kernel.join("modules/tcp_veno.ko")).expect("Debian has it");
+    std::fs::write(tree.path().join("tcp_mine.ko"), renamed(&veno, ("veno", "mine"))).expect("written");
+    let built = run(&["kernels", "build", &tree.path().display().to_string(), "--name", "with-mine"]);
+    assert!(built.status.success(), "{}", said(&built));
+    let of = |name: &str| result(&["--kernel", "with-mine", "--set", &format!("hosts.0.congestion_control={name}")]).0;
+    let (mine, veno) = (of("mine"), of("veno"));
+    let goodput = |result: &Value| result["aggregate_goodput_mbps"].as_f64().expect("a number");
+    let ratio = goodput(&mine) / goodput(&veno);
+    assert!((0.95..1.05).contains(&ratio), "{} and {} Mb/s", goodput(&mine), goodput(&veno));
+    assert!(mine["kernel_digest"] != plain().0["kernel_digest"], "{mine}");
 }
 
 #[test]
@@ -348,6 +446,10 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("refused-radios.toml");
     std::fs::write(&file, OF_RADIOS.replace("shift = 7", "shift = 10")).expect("written");
     let ten = file.display().to_string();
+    let my_kernel = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("My Kernel");
+    std::fs::create_dir_all(&my_kernel).expect("a folder");
+    std::fs::write(my_kernel.join("vmlinuz"), "").expect("written");
+    let my_kernel = my_kernel.display().to_string();
     for (arguments, expected) in [
         (&["run", "one-station", "--wifi", "mac80211"][..], "it needs --hosts kernel --clock virtual"),
         (&["run", "one-station", "--hosts", "kernel", "--wifi", "mac80211"], "it needs --hosts kernel --clock virtual"),
@@ -382,6 +484,10 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
         (&["exec", "one-station", "--kernel", "debian-6.12", "--", "true"], "--kernel needs --clock virtual"),
         (&["kernels", "fetch", "plan9"], "debian-6.12, debian-newest, debian-6.1-arm64"),
         (&["kernels", "build", "/var/empty/none"], "there is no folder"),
+        (&["kernels", "build", "/", "--name", "debian-6.12"], "accepted: any other"),
+        (&["kernels", "build", &my_kernel], "without --name NAME it gets the folder's"),
+        (&["study", "kernels/bbr", "--clock", "virtual", "--plan", "--kernel", "none"], "kernels fetch"),
+        (&["compare", "one-station", "--hosts=kernel", "--clock=virtual", "--kernel=none,no"], "no kernel \"none\""),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -415,6 +415,7 @@ const OTHER_WRITERS: &[(&str, &str)] = &[
     ("cli/src/study/tests.rs", "tests"),
     ("files/src/writing.rs", "the room"),
     ("guest/src/debian.rs", "the cache of kernels"),
+    ("guest/src/disk.rs", "a folder of this process"),
     ("guest/src/inside.rs", "the files of a guest"),
     ("guest/src/kernels.rs", "the cache of kernels"),
     ("guest/src/machine.rs", "the cache of states, and folders of this process"),

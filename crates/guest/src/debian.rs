@@ -2,24 +2,37 @@
 
 use crate::architecture::Architecture;
 use crate::error::{At as _, Error, Result};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// The suite of the C library for a program.
 pub(crate) const SUITE_OF_PROGRAMS: &str = "trixie";
 
+/// How often a program is asked whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// As `dpkg -x` does, whose tar would go on without it.
+const UNPACK: &str = r#"dpkg-deb --fsys-tarfile "$0" | setpriv --pdeathsig KILL tar -x -C "$1""#;
+
 /// An apt in a folder of work.
-pub(crate) struct Apt {
+pub(crate) struct Apt<'a> {
     work: PathBuf,
+    stop: &'a AtomicBool,
 }
 
-impl Apt {
+impl<'a> Apt<'a> {
     /// Where packages are unpacked, in the folder of work.
-    pub(crate) const UNPACKED: &str = "unpacked";
+    pub(crate) const UNPACKED: &'static str = "unpacked";
 
-    /// With the newest lists of a suite and an architecture.
-    pub(crate) fn of(suite: &str, architecture: Architecture, work: &Path) -> Result<Self> {
+    /// With the newest lists of a suite and an architecture. `stop` ends its programs.
+    pub(crate) fn of(suite: &str, architecture: Architecture, work: &Path, stop: &'a AtomicBool) -> Result<Self> {
         let make = |path: &Path| fs::create_dir_all(path).at("cannot make", path);
         let write = |name: &str, text: String| {
             let path = work.join(name);
@@ -45,7 +58,7 @@ impl Apt {
                  APT::Sandbox::User \"\";\nAPT::Update::Error-Mode \"any\";\n"
             ),
         )?;
-        let apt = Self { work: work.to_owned() };
+        let apt = Self { work: work.to_owned(), stop };
         apt.run("apt-get", &["update", "-qq"])?;
         Ok(apt)
     }
@@ -65,7 +78,9 @@ impl Apt {
         for entry in fs::read_dir(&self.work).at("cannot read", &self.work)? {
             let path = entry.at("cannot read", &self.work)?.path();
             if path.extension().is_some_and(|extension| extension == "deb") {
-                run(Command::new("dpkg").arg("-x").arg(&path).arg(self.work.join(Self::UNPACKED)), "dpkg")?;
+                let mut command = Command::new("sh");
+                command.args(["-c", UNPACK]).arg(&path).arg(self.work.join(Self::UNPACKED));
+                run_until(&mut command, "dpkg", self.stop)?;
             }
         }
         Ok(())
@@ -74,22 +89,46 @@ impl Apt {
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.work).env("APT_CONFIG", self.work.join("conf")).env("LC_ALL", "C");
-        run(&mut command, "apt").map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        run_until(&mut command, "apt", self.stop).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
 /// What a program prints.
 pub(crate) fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>> {
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    run_until(command, package, &NEVER)
+}
+
+/// The same, for as long as `stop` does not end it. It ends with the thread that started it too.
+pub(crate) fn run_until(command: &mut Command, package: &'static str, stop: &AtomicBool) -> Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::Failed {
-                what: program,
-                said: format!("it is not here (Debian: apt install {package}; `make setup` does)"),
-            });
+    let failed = |said: String| Error::Failed { what: program.clone(), said };
+    if !is_here(&program) {
+        return Err(failed(format!("it is not here (Debian: apt install {package})")));
+    }
+    let mut tied = Command::new("setpriv");
+    tied.args(["--pdeathsig", "KILL"]).arg(&program).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        value.map(|value| tied.env(name, value));
+    }
+    command.get_current_dir().map(|folder| tied.current_dir(folder));
+    // A Ctrl-C at the terminal is lasthop's.
+    tied.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = tied.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::Program { program: "setpriv", package: "util-linux" },
+        _ => failed(error.to_string()),
+    })?;
+    let group = Pid::from_raw(child.id() as i32);
+    let (send, ended) = channel();
+    std::thread::spawn(move || send.send(child.wait_with_output()));
+    let output = loop {
+        match ended.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                let _ = killpg(group, Signal::SIGKILL);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            outcome => break outcome.expect("it sends before it ends").map_err(|error| failed(error.to_string()))?,
         }
-        Err(error) => return Err(Error::Failed { what: program, said: error.to_string() }),
     };
     if output.status.success() {
         return Ok(output.stdout);
@@ -97,4 +136,29 @@ pub(crate) fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8
     let arguments: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(Error::Failed { what: format!("{program} {}", arguments.join(" ")), said })
+}
+
+/// Whether a program is in the PATH, or at its path.
+fn is_here(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    program.contains('/') || std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_program_says_what_it_prints_or_why_it_failed_and_ends_when_it_is_to_stop() {
+        assert_eq!(run(Command::new("echo").arg("words"), "coreutils").expect("it runs"), b"words\n");
+        let error = run(Command::new("ls").arg("/nonexistent").env("LC_ALL", "C"), "coreutils").expect_err("none");
+        assert!(error.to_string().contains("ls /nonexistent failed: ls: cannot access"), "{error}");
+        let error = run(&mut Command::new("no-such-program"), "its-package").expect_err("none").to_string();
+        assert_eq!(error, "no-such-program failed: it is not here (Debian: apt install its-package)");
+        // The shell's own child ends too.
+        let since = Instant::now();
+        let ended = run_until(Command::new("sh").args(["-c", "sleep 600; true"]), "dash", &AtomicBool::new(true));
+        assert!(ended.is_err() && since.elapsed() < Duration::from_secs(300));
+    }
 }

@@ -36,7 +36,7 @@ pub enum Error {
         architecture: &'static str,
     },
     /// A program is missing.
-    #[error("{program} is not here (Debian: apt install {package}; `make setup` does)")]
+    #[error("{program} is not here (Debian: apt install {package})")]
     Program {
         /// The program.
         program: &'static str,
@@ -85,6 +85,12 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The name is that of a kernel of Debian's.
+    #[error("{name} is the name of a kernel that `lasthop kernels fetch` brings; accepted: any other")]
+    Taken {
+        /// The name.
+        name: String,
+    },
     /// A kernel or a state is not what was kept.
     #[error("{}: {problem}", path.display())]
     Kept {
@@ -94,18 +100,32 @@ pub enum Error {
         problem: String,
     },
     /// A file cannot be read or written.
-    #[error("{what} {}: {source}", path.display())]
+    #[error("{what} {}: {reason}", path.display())]
     File {
         /// What was to be done.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// The reason.
-        source: io::Error,
+        /// The reason: a part of the text, and so no cause besides.
+        reason: io::Error,
     },
     /// There is no folder for the cache.
     #[error("there is no folder for kernels: neither XDG_CACHE_HOME nor HOME is an absolute path")]
     NoCache,
+    /// The machine's memory is a file, and no room was left for it.
+    #[error("no room is left in {} for the emulated machine's memory (SIGBUS ended the emulator)", folder.display())]
+    NoRoom {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A signal ended the emulator.
+    #[error("{signal} ended the emulator{said}")]
+    Killed {
+        /// Its name.
+        signal: String,
+        /// As of [`Error::Ended`].
+        said: String,
+    },
     /// The machine ended before its job.
     #[error("the emulated machine ended too early{said}")]
     Ended {
@@ -121,6 +141,20 @@ pub(crate) trait At<T> {
 
 impl<T> At<T> for io::Result<T> {
     fn at(self, what: &'static str, path: &std::path::Path) -> Result<T> {
-        self.map_err(|source| Error::File { what, path: path.to_owned(), source })
+        self.map_err(|reason| Error::File { what, path: path.to_owned(), reason })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn the_reason_of_a_files_error_is_said_once() {
+        let error = std::fs::read("/dev/null/x").at("cannot read", std::path::Path::new("/dev/null/x"));
+        let error = error.expect_err("it is no folder");
+        assert_eq!(error.to_string(), "cannot read /dev/null/x: Not a directory (os error 20)");
+        assert!(error.source().is_none());
     }
 }

@@ -16,6 +16,7 @@ use std::ffi::{CStr, CString, OsString};
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -73,7 +74,7 @@ fn live() -> io::Result<()> {
     fs::write("/dev/urandom", job.seed.to_le_bytes())?;
     thread::sleep(RESEEDED_WITHIN);
     for (path, text) in &job.files {
-        fs::write(path, text).map_err(|error| named(path, error))?;
+        make_parents(Path::new(path)).and_then(|()| fs::write(path, text)).map_err(|error| named(path, error))?;
     }
     let mut command = Command::new(PROGRAM);
     let (mut home, mut path) = ("/", "/");
@@ -85,7 +86,7 @@ fn live() -> io::Result<()> {
         let ports = File::options().write(true).open("/dev/port")?;
         make_root(ports, ROOT, SCRATCH).map_err(|error| named("cannot bring this machine's files", error))?;
         for file in job.files.iter().map(|(path, _)| path.as_str()).chain([PROGRAM]) {
-            fs::copy(file, format!("{ROOT}{file}")).map_err(|error| named(file, error))?;
+            bring(Path::new(file), Path::new(&format!("{ROOT}{file}"))).map_err(|error| named(file, error))?;
         }
         for port in PORTS {
             raw(port).map_err(|error| named(port, error))?;
@@ -106,6 +107,20 @@ fn live() -> io::Result<()> {
     // The last file: with it, all are there.
     fs::write(Path::new(to).join(CODE_FILE), status.code().unwrap_or(-1).to_string())?;
     Ok(umount(to)?)
+}
+
+fn make_parents(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// Copies a file into that root, but not onto itself: both have one /tmp.
+fn bring(file: &Path, to: &Path) -> io::Result<()> {
+    let (of, there) = (fs::metadata(file)?, fs::metadata(to));
+    if there.is_ok_and(|there| (there.dev(), there.ino()) == (of.dev(), of.ino())) {
+        return Ok(());
+    }
+    make_parents(to)?;
+    fs::copy(file, to).map(|_| ())
 }
 
 /// Becomes this program in the root that has this machine's files. Returns only with an error.

@@ -8,15 +8,16 @@
 //! ```
 
 use crate::architecture::Architecture;
-use crate::debian::{Apt, run};
+use crate::debian::{Apt, run_until};
 use crate::error::{At as _, Error, Result};
-use crate::work::Work;
+use crate::work::{Work, remove_leftovers};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Debian's kernels: the name, the suite, and the architecture.
 const DEBIAN: [(&str, &str, Architecture); 6] = [
@@ -76,6 +77,8 @@ const OF_JOBS: &[&str] = &[
     "tcp_westwood",
     "tcp_yeah",
 ];
+/// How the modules of congestion controls are named. A kernel of a user's own has all of those in its tree.
+const OF_CONTROLS: &str = "tcp_";
 /// That by which a job comes.
 const OF_ARRIVAL: &[&str] = &["qemu_fw_cfg"];
 /// Linux's Wi-Fi with simulated radios: loaded only for a job that wants radios.
@@ -104,6 +107,9 @@ pub struct Kernel {
     pub(crate) modules: Modules,
     of_this_build: bool,
 }
+
+/// Digits of [`Kernel::digest`].
+const DIGITS: usize = 16;
 
 /// Modules in the order in which they are loaded, by when.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -136,6 +142,20 @@ impl Kernel {
     /// Whether it has the modules that this version looks for. Another one has to be fetched or built again.
     pub fn is_of_this_build(&self) -> bool {
         self.of_this_build
+    }
+
+    /// The beginning of a digest of its image and of the modules that a guest loads: two builds of one release differ in it.
+    ///
+    /// # Errors
+    /// If a module cannot be read.
+    pub fn digest(&self) -> Result<String> {
+        let mut of = Sha256::new_with_prefix(&self.image_digest);
+        let Modules { of_jobs, of_arrival, of_leaving, of_radios } = &self.modules;
+        for name in [of_jobs, of_arrival, of_leaving, of_radios].into_iter().flatten() {
+            let path = self.module(name);
+            of.update(digest(&fs::read(&path).at("cannot read", &path)?));
+        }
+        Ok(text(&of.finalize())[..DIGITS].to_owned())
     }
 
     pub(crate) fn image(&self) -> PathBuf {
@@ -184,11 +204,11 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// The kernel of this name, its image checked against the digest that was kept.
+    /// The kernel of this name, as it was kept.
     ///
     /// # Errors
-    /// If there is none, or it has changed.
-    pub fn get(&self, name: &str) -> Result<Kernel> {
+    /// If there is none, or another version of lasthop has kept it.
+    pub fn find(&self, name: &str) -> Result<Kernel> {
         if !self.folder.join(check_name(name)?).exists() {
             let here: Vec<String> = self.list()?.into_iter().map(|kernel| kernel.name).collect();
             let here = if here.is_empty() { "none is here yet".to_owned() } else { here.join(", ") };
@@ -200,6 +220,15 @@ impl Kernels {
                 "another version of lasthop has kept it, with other modules: fetch or build it again".to_owned();
             return Err(Error::Kept { path: kernel.folder, problem });
         }
+        Ok(kernel)
+    }
+
+    /// The same, its image checked against the digest that was kept.
+    ///
+    /// # Errors
+    /// Also if it has changed.
+    pub fn get(&self, name: &str) -> Result<Kernel> {
+        let kernel = self.find(name)?;
         let image = kernel.image();
         let found = digest(&fs::read(&image).at("cannot read", &image)?);
         if found != kernel.image_digest {
@@ -213,15 +242,15 @@ impl Kernels {
     /// Fetches one of Debian's kernels by apt, and unpacks it; installs nothing. Replaces one of the same name.
     ///
     /// # Errors
-    /// If there is no such kernel, a program is missing, or it cannot be fetched. What was there stays.
-    pub fn fetch(&self, name: &str, say: &dyn Fn(&str)) -> Result<Kernel> {
+    /// If there is no such kernel, a program is missing, it cannot be fetched, or `stop` ended that. What was there stays.
+    pub fn fetch(&self, name: &str, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<Kernel> {
         let Some(&(_, suite, architecture)) = DEBIAN.iter().find(|(known, _, _)| *known == name) else {
             return Err(Error::Unknown { name: name.to_owned() });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
         let work = self.work_folder()?;
         say(&format!("fetching {name} (Debian's {suite})"));
-        fetch_debian(suite, architecture, work.path())?;
+        fetch_debian(suite, architecture, work.path(), stop)?;
         let unpacked = work.path().join(Apt::UNPACKED);
         let image = find(&unpacked, &|name| name.starts_with("vmlinuz"))?;
         let Some(image) = image else {
@@ -230,15 +259,18 @@ impl Kernels {
                 said: "the package has no kernel".to_owned(),
             });
         };
-        self.keep(name, &image, &unpacked)
+        self.keep(name, &image, &unpacked, false, stop)
     }
 
     /// Keeps a kernel of the user's own: a folder with `bzImage`, `Image` (arm64) or `vmlinuz` and modules, such as a kernel's tree
-    /// after `make bzImage modules`. Replaces one of the same name.
+    /// after `make bzImage modules`. Replaces one of the same name. Its congestion controls are all modules `tcp_*`.
     ///
     /// # Errors
-    /// If there is no kernel in it.
-    pub fn build(&self, name: &str, tree: &Path) -> Result<Kernel> {
+    /// If there is no kernel in it, its modules are another kernel's, the name is that of a kernel of Debian's, or `stop` ended it.
+    pub fn build(&self, name: &str, tree: &Path, stop: &AtomicBool) -> Result<Kernel> {
+        if names().any(|(of_debian, _)| of_debian == check_name(name).unwrap_or_default()) {
+            return Err(Error::Taken { name: name.to_owned() });
+        }
         let image = find(tree, &|file| matches!(file, "bzImage" | "Image") || file.starts_with("vmlinuz"))?;
         let Some(image) = image else {
             let problem =
@@ -247,11 +279,11 @@ impl Kernels {
             return Err(Error::Kept { path: tree.to_owned(), problem });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
-        self.keep(name, &image, tree)
+        self.keep(name, &image, tree, true, stop)
     }
 
     /// Copies image and modules into a folder that then takes its place as a whole.
-    fn keep(&self, name: &str, image: &Path, tree: &Path) -> Result<Kernel> {
+    fn keep(&self, name: &str, image: &Path, tree: &Path, is_own: bool, stop: &AtomicBool) -> Result<Kernel> {
         let to = self.folder.join(check_name(name)?);
         let new = self.work_folder()?;
         let bytes = fs::read(image).at("cannot read", image)?;
@@ -266,19 +298,17 @@ impl Kernels {
         let folder = new.path().join("modules");
         fs::create_dir(&folder).at("cannot make", &folder)?;
         let found = modules_below(tree)?;
-        let mut known = Vec::new();
-        let mut unpack = |names: &[&str]| -> Result<Vec<String>> {
-            let mut order = Vec::new();
-            for name in names {
-                unpack_module(name, &found, &folder, &mut known, &mut order)?;
-            }
-            Ok(order)
-        };
+        let mut unpacking =
+            Unpacking { found: &found, image, release: &release, folder: &folder, known: Vec::new(), stop };
+        let mut of_jobs: Vec<&str> = OF_JOBS.to_vec();
+        if is_own {
+            of_jobs.extend(found.keys().map(String::as_str).filter(|name| name.starts_with(OF_CONTROLS)));
+        }
         let modules = Modules {
-            of_jobs: unpack(OF_JOBS)?,
-            of_arrival: unpack(OF_ARRIVAL)?,
-            of_leaving: unpack(OF_LEAVING)?,
-            of_radios: unpack(OF_RADIOS)?,
+            of_jobs: unpacking.all(&of_jobs)?,
+            of_arrival: unpacking.all(OF_ARRIVAL)?,
+            of_leaving: unpacking.all(OF_LEAVING)?,
+            of_radios: unpacking.all(OF_RADIOS)?,
         };
         if modules.of_arrival.is_empty() {
             let problem =
@@ -319,7 +349,25 @@ pub(crate) fn cache() -> Result<PathBuf> {
 }
 
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    text(&Sha256::digest(bytes))
+}
+
+fn text(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Removes what commands that were killed have left: of kernels, programs and runs.
+///
+/// # Errors
+/// If there is no folder for the cache.
+pub fn remove_what_is_left() -> Result<()> {
+    let cache = cache()?;
+    for (folder, work) in
+        [("kernels", WORK), (crate::program::FOLDER, WORK), (crate::machine::FOLDER, crate::machine::WORK)]
+    {
+        remove_leftovers(&cache.join(folder), work);
+    }
+    Ok(())
 }
 
 fn check_name(name: &str) -> Result<&str> {
@@ -328,11 +376,13 @@ fn check_name(name: &str) -> Result<&str> {
     if is_name { Ok(name) } else { Err(Error::Name { name: name.to_owned() }) }
 }
 
-/// The release of a bzImage: Documentation/arch/x86/boot.rst, `kernel_version`.
+/// The release of a bzImage for 64 bits: Documentation/arch/x86/boot.rst, `kernel_version` and `xloadflags`.
 fn release_of(image: &[u8]) -> Option<String> {
     const MAGIC_AT: usize = 0x202;
     const VERSION_AT: usize = 0x20e;
-    if image.get(MAGIC_AT..MAGIC_AT + 4)? != b"HdrS" {
+    const LOAD_FLAGS_AT: usize = 0x236;
+    const XLF_KERNEL_64: u8 = 1;
+    if image.get(MAGIC_AT..MAGIC_AT + 4)? != b"HdrS" || image.get(LOAD_FLAGS_AT)? & XLF_KERNEL_64 == 0 {
         return None;
     }
     let at = usize::from(u16::from_le_bytes([*image.get(VERSION_AT)?, *image.get(VERSION_AT + 1)?])) + 0x200;
@@ -398,44 +448,74 @@ pub(crate) fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks a module after those that it needs. One that is not there is built in, or the guest says what is missing.
-fn unpack_module(
-    name: &str,
-    found: &BTreeMap<String, PathBuf>,
-    folder: &Path,
-    known: &mut Vec<String>,
-    order: &mut Vec<String>,
-) -> Result<()> {
-    let name = name.replace('-', "_");
-    let Some(path) = found.get(&name).filter(|_| !known.contains(&name)) else { return Ok(()) };
-    known.push(name.clone());
-    let bytes = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("xz") => run(Command::new("xz").arg("-dc").arg(path), "xz-utils")?,
-        Some("zst") => run(Command::new("zstd").arg("-dcq").arg(path), "zstd")?,
-        Some("gz") => run(Command::new("gzip").arg("-dc").arg(path), "gzip")?,
-        _ => fs::read(path).at("cannot read", path)?,
-    };
-    for needed in needs(&bytes) {
-        unpack_module(&needed, found, folder, known, order)?;
-    }
-    let to = folder.join(format!("{name}.ko"));
-    fs::write(&to, bytes).at("cannot write", &to)?;
-    order.push(name);
-    Ok(())
+/// What unpacks a kernel's modules into a folder.
+struct Unpacking<'a> {
+    found: &'a BTreeMap<String, PathBuf>,
+    image: &'a Path,
+    /// The image's.
+    release: &'a str,
+    folder: &'a Path,
+    /// Those that are unpacked.
+    known: Vec<String>,
+    stop: &'a AtomicBool,
 }
 
-/// The modules that a module needs: `depends=` of its section `.modinfo`.
+impl Unpacking<'_> {
+    /// Unpacks modules, and those that they need. Returns the order in which they can be loaded.
+    fn all(&mut self, names: &[&str]) -> Result<Vec<String>> {
+        let mut order = Vec::new();
+        names.iter().try_for_each(|name| self.one(name, &mut order))?;
+        Ok(order)
+    }
+
+    /// Unpacks a module after those that it needs. One that is not there is built in, or the guest says what is missing.
+    fn one(&mut self, name: &str, order: &mut Vec<String>) -> Result<()> {
+        let name = name.replace('-', "_");
+        let Some(path) = self.found.get(&name).filter(|_| !self.known.contains(&name)) else { return Ok(()) };
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Failed { what: "unpacking modules".to_owned(), said: "interrupted".to_owned() });
+        }
+        self.known.push(name.clone());
+        let unpacked =
+            |program, words, package| run_until(Command::new(program).arg(words).arg(path), package, self.stop);
+        let bytes = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("xz") => unpacked("xz", "-dc", "xz-utils")?,
+            Some("zst") => unpacked("zstd", "-dcq", "zstd")?,
+            Some("gz") => unpacked("gzip", "-dc", "gzip")?,
+            _ => fs::read(path).at("cannot read", path)?,
+        };
+        let magic = said_of(&bytes, b"\0vermagic=");
+        if let Some(other) = magic.split(' ').next().filter(|other| !["", self.release].contains(other)) {
+            let problem =
+                format!("it is a module of the kernel {other}, and {} is {}", self.image.display(), self.release);
+            return Err(Error::Kept { path: path.clone(), problem });
+        }
+        for needed in needs(&bytes) {
+            self.one(&needed, order)?;
+        }
+        let to = self.folder.join(format!("{name}.ko"));
+        fs::write(&to, bytes).at("cannot write", &to)?;
+        order.push(name);
+        Ok(())
+    }
+}
+
+/// The modules that a module needs.
 fn needs(module: &[u8]) -> Vec<String> {
-    const KEY: &[u8] = b"\0depends=";
-    let at = module.windows(KEY.len()).position(|window| window == KEY);
-    let value = at.map(|at| module[at + KEY.len()..].split(|byte| *byte == 0).next().unwrap_or_default());
-    let value = String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+    let value = said_of(module, b"\0depends=");
     value.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
+/// What a module's section `.modinfo` says; empty: nothing.
+fn said_of(module: &[u8], key: &[u8]) -> String {
+    let at = module.windows(key.len()).position(|window| window == key);
+    let value = at.map(|at| module[at + key.len()..].split(|byte| *byte == 0).next().unwrap_or_default());
+    String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+}
+
 /// The packages of a suite's kernel, unpacked into `work`.
-fn fetch_debian(suite: &str, architecture: Architecture, work: &Path) -> Result<()> {
-    let apt = Apt::of(suite, architecture, work)?;
+fn fetch_debian(suite: &str, architecture: Architecture, work: &Path, stop: &AtomicBool) -> Result<()> {
+    let apt = Apt::of(suite, architecture, work, stop)?;
     // linux-image-amd64 depends on the newest, and that, in sid, on the packages with the binary and the modules.
     let newest = format!("linux-image-{architecture}");
     let image = apt.depends(&newest, &["linux-image-"])?.into_iter().next().unwrap_or(newest);
@@ -447,6 +527,18 @@ fn fetch_debian(suite: &str, architecture: Architecture, work: &Path) -> Result<
 mod tests {
     use super::*;
 
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    /// What names a kernel for 64 bits.
+    fn bz_image(version: &str) -> Vec<u8> {
+        let mut image = vec![0_u8; 0x500];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+        image[0x236] = 1;
+        image[0x300..0x300 + version.len()].copy_from_slice(version.as_bytes());
+        image
+    }
+
     #[test]
     fn a_module_needs_what_its_information_says() {
         let module = b"\x7fELF\0alias=x\0depends=netfs,9pnet\0name=9p\0";
@@ -457,13 +549,12 @@ mod tests {
 
     #[test]
     fn a_kernel_says_its_release_in_its_header() {
-        let mut image = vec![0_u8; 0x500];
-        image[0x202..0x206].copy_from_slice(b"HdrS");
-        image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
-        image[0x300..0x300 + 22].copy_from_slice(b"6.12.117+deb13 (build)");
+        let mut image = bz_image("6.12.117+deb13 (build)");
         assert_eq!(release_of(&image).as_deref(), Some("6.12.117+deb13"));
         assert_eq!(release_of(&image[..0x204]), None);
         assert_eq!(release_of(b"\x7fELF"), None);
+        image[0x236] = 0; // for 32 bits
+        assert_eq!(release_of(&image), None);
     }
 
     #[test]
@@ -491,22 +582,38 @@ mod tests {
         let kernels = Kernels { folder: folder.path().join("kernels") };
         let tree = folder.path().join("tree");
         fs::create_dir_all(tree.join("drivers")).expect("made");
-        let refused = kernels.build("mine", &tree).expect_err("no kernel").to_string();
-        assert!(refused.contains("bzImage") && refused.contains(&*tree.to_string_lossy()), "{refused}");
-        let mut image = vec![0_u8; 0x500];
-        image[0x202..0x206].copy_from_slice(b"HdrS");
-        image[0x300..0x305].copy_from_slice(b"6.99 ");
-        image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
-        fs::write(tree.join("bzImage"), &image).expect("written");
-        let refused = kernels.build("mine", &tree).expect_err("no module").to_string();
-        assert!(refused.contains("CONFIG_FW_CFG_SYSFS=m"), "{refused}");
-        fs::write(tree.join("drivers/qemu_fw_cfg.ko"), b"\0depends=\0").expect("written");
-        fs::write(tree.join("drivers/9p.ko"), b"\0depends=9pnet\0").expect("written");
-        fs::write(tree.join("drivers/9pnet.ko"), b"\0depends=\0").expect("written");
-        let kernel = kernels.build("mine", &tree).expect("kept");
+        let build = || kernels.build("mine", &tree, &GO_ON);
+        let refused = || build().expect_err("refused").to_string();
+        assert!(refused().contains("bzImage") && refused().contains(&*tree.to_string_lossy()), "{}", refused());
+        let write = |name: &str, bytes: &[u8]| fs::write(tree.join(name), bytes).expect("written");
+        write("bzImage", &bz_image("6.99 "));
+        assert!(refused().contains("CONFIG_FW_CFG_SYSFS=m"), "{}", refused());
+        write("drivers/qemu_fw_cfg.ko", b"\0depends=\0");
+        write("drivers/9p.ko", b"\0depends=9pnet\0");
+        write("drivers/9pnet.ko", b"\0depends=\0vermagic=6.99 SMP\0");
+        let kernel = build().expect("kept");
         assert_eq!(kernel.release, "6.99");
         assert_eq!(kernel.modules.of_leaving, ["9pnet", "9p"]);
         assert_eq!(kernels.list().expect("listed").len(), 1);
+        // A congestion control of one's own, behind those that each kernel may have.
+        write("drivers/tcp_mine.ko", b"\0depends=\0");
+        write("drivers/tcp_yeah.ko", b"\0depends=tcp_vegas\0");
+        write("drivers/tcp_vegas.ko", b"\0depends=\0");
+        let with_mine = build().expect("kept");
+        assert_eq!(with_mine.modules.of_jobs, ["tcp_vegas", "tcp_yeah", "tcp_mine"]);
+        let digests = [&kernel, &with_mine].map(|kernel| kernel.digest().expect("readable"));
+        assert!(digests[0] != digests[1] && digests[0].len() == DIGITS, "{digests:?}");
+        assert_eq!(build().expect("kept").digest().expect("readable"), digests[1]);
+        write("drivers/tcp_mine.ko", b"\0vermagic=6.1.0 SMP\0");
+        assert!(
+            refused().contains("a module of the kernel 6.1.0, and") && refused().ends_with(" is 6.99"),
+            "{}",
+            refused()
+        );
+        let taken = kernels.build("debian-6.12", &tree, &GO_ON).expect_err("Debian's").to_string();
+        assert!(taken.contains("kernels fetch"), "{taken}");
+        assert!(kernels.build("mine", &tree, &AtomicBool::new(true)).is_err());
+        assert_eq!(fs::read_dir(&kernels.folder).expect("readable").count(), 1);
         fs::write(kernel.image(), b"something else").expect("written");
         let changed = kernels.get("mine").expect_err("changed").to_string();
         assert!(changed.contains("has changed"), "{changed}");

@@ -26,6 +26,7 @@
 mod answers;
 mod architecture;
 mod debian;
+mod disk;
 mod error;
 mod image;
 mod inside;
@@ -42,7 +43,7 @@ mod work;
 pub use architecture::Architecture;
 pub use error::{Error, Result};
 pub use inside::init;
-pub use kernels::{DEFAULT_KERNEL, Kernel, Kernels, names};
+pub use kernels::{DEFAULT_KERNEL, Kernel, Kernels, names, remove_what_is_left};
 pub use machine::{Heard, Job, MEMORY_MIB, Machine, Output};
 pub use program::Program;
 pub use radios::programs;

@@ -3,12 +3,14 @@
 //! ```text
 //! $XDG_CACHE_HOME/lasthop/machines/
 //!   DIGEST/archive, memory, state     of a kernel, a program and an emulator; the memory is read, never written
+//!   booting                           locked by the process that boots one
 //!   run-.../                          of a run under way, locked: console, words of the emulator, out/
 //! ```
 
 use crate::answers::answer_all;
 use crate::architecture::{Architecture, WATCHDOG_SLOT};
 use crate::debian::run;
+use crate::disk::{CLUSTER, state_on, write_disk};
 use crate::error::{At as _, Error, Result};
 use crate::image::archive;
 use crate::kernels::{Kernel, cache, digest};
@@ -17,14 +19,20 @@ use crate::program::Program;
 use crate::window::{BELL, PIPES, RESERVED};
 use crate::work::Work;
 use crate::{INIT, image};
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// The guest's memory in MiB, which is also the most that a run takes of this machine's: 40 hosts with their servers and a capture.
@@ -38,13 +46,19 @@ const WATCHDOG: &str = "i6300esb";
 pub(crate) const PROGRAMS_SAY: [&str; 2] = ["output", "errors"];
 /// A boot that takes longer has failed.
 const BOOT_LIMIT: Duration = Duration::from_secs(600);
+/// A state that has not been read by then is none.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+/// How long an emulator that has said its last may take to end.
+const END_LIMIT: Duration = Duration::from_secs(10);
 /// How often the console is looked at, and whether the run is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// States that are kept: those used last. Each has some 200 MB on disk.
 const MOST_STATES: usize = 6;
 
+/// In the cache.
+pub(crate) const FOLDER: &str = "machines";
 /// How folders of work begin.
-const WORK: &str = "run-";
+pub(crate) const WORK: &str = "run-";
 /// Where a job's files are in the guest, and the name of the folder that it shares with this machine.
 pub(crate) const OUT: &str = "/out";
 pub(crate) const SHARE: &str = "out";
@@ -105,17 +119,20 @@ pub struct Machine {
     folder: PathBuf,
     /// The name of the state's folder.
     state: String,
+    /// Of its archive, in bytes.
+    archive: u64,
     /// Says that the state is in use.
-    used: Option<Flock<File>>,
+    used: Mutex<Option<Flock<File>>>,
 }
 
 impl Machine {
     /// Whether this machine can emulate one of an architecture: the emulator's version.
     ///
     /// # Errors
-    /// If the emulator is not here.
+    /// If the emulator is not here, or what ties it to this process.
     pub fn emulator(architecture: Architecture) -> Result<String> {
         let (program, package) = architecture.emulator();
+        // By setpriv, as a run has it.
         let said = run(Command::new(program).arg("--version"), package)?;
         let said = String::from_utf8_lossy(&said).into_owned();
         Ok(said.lines().next().unwrap_or_default().trim().to_owned())
@@ -135,7 +152,7 @@ impl Machine {
         say: &dyn Fn(&str),
     ) -> Result<Option<Self>> {
         let emulator = Self::emulator(kernel.architecture)?;
-        let folder = cache()?.join("machines");
+        let folder = cache()?.join(FOLDER);
         fs::create_dir_all(&folder).at("cannot make", &folder)?;
         let archive = archive(program, &kernel, beside)?;
         let of = [
@@ -148,39 +165,66 @@ impl Machine {
             &archive,
         ];
         let state = digest(&of.concat())[..32].to_owned();
-        let mut machine = Self { emulator, kernel, folder, state, used: None };
-        let to = machine.folder.join(&machine.state);
-        if to.join("state").exists() {
-            machine.hold(&to)?;
-            return Ok(Some(machine));
+        let machine = Self { emulator, kernel, folder, state, archive: archive.len() as u64, used: Mutex::default() };
+        Ok(machine.keep_state(&archive, None, stop, say)?.then_some(machine))
+    }
+
+    /// The folder of the state.
+    fn kept(&self) -> PathBuf {
+        self.folder.join(&self.state)
+    }
+
+    /// Whether a state is kept whose files have their sizes.
+    fn has_state(&self) -> bool {
+        let has = |file: &str, bytes: u64| fs::metadata(self.kept().join(file)).is_ok_and(|found| found.len() == bytes);
+        has("archive", self.archive) && has("memory", u64::from(MEMORY_MIB) << 20) && has("state", CLUSTER as u64)
+    }
+
+    /// Has a state: that which is kept, if it is whole and not the bad one, or that of a boot. Returns whether it has, or was stopped.
+    fn keep_state(&self, archive: &[u8], bad: Option<u64>, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<bool> {
+        let to = self.kept();
+        let is_good = || self.has_state() && (bad.is_none() || number(&to) != bad);
+        let mut alone = None;
+        while !is_good() && alone.is_none() {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            alone = alone_in(&self.folder)?;
         }
-        say(&format!("booting {} once, and keeping its state (some 20 s)", machine.kernel.name));
-        let new = machine.work_folder()?;
+        if is_good() {
+            self.hold(&to)?;
+            return Ok(true);
+        }
+        if to.exists() {
+            say("the state that was kept cannot be used");
+        }
+        say(&format!("booting {} once, and keeping its state (some 20 s)", self.kernel.name));
+        let new = self.work_folder()?;
         fs::write(new.path().join("archive"), archive).at("cannot write", new.path())?;
-        if !machine.boot(new.path(), stop).map_err(|error| with_words(error, new.path()))? {
-            return Ok(None);
+        if !self.boot(new.path(), stop)? {
+            return Ok(false);
         }
         for file in ["console", "words", SHARE, "disk", PROGRAMS_SAY[0], PROGRAMS_SAY[1]] {
             let path = new.path().join(file);
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
-        match fs::rename(new.path(), &to) {
-            Ok(()) => new.moved(),
-            // Another process was faster.
-            Err(_) if to.join("state").exists() => {}
-            Err(source) => return Err(Error::File { what: "cannot write", path: to, source }),
+        // A folder that has its name is whole, also after a power cut.
+        for file in ["archive", "memory", "state", "."] {
+            let path = new.path().join(file);
+            File::open(&path).and_then(|file| file.sync_all()).at("cannot write", &path)?;
         }
-        machine.hold(&to)?;
-        machine.shrink();
-        Ok(Some(machine))
+        new.take_the_place_of(&to)?;
+        self.hold(&to)?;
+        self.shrink();
+        Ok(true)
     }
 
     /// Keeps the state from being removed while this lives, and for longest afterwards.
-    fn hold(&mut self, state: &Path) -> Result<()> {
+    fn hold(&self, state: &Path) -> Result<()> {
         let file = File::options().write(true).open(state.join("state")).at("cannot open", state)?;
         file.set_modified(SystemTime::now()).at("cannot touch", state)?;
         let locked = Flock::lock(file, FlockArg::LockShared).map_err(|(_, error)| std::io::Error::from(error));
-        self.used = Some(locked.at("cannot lock", state)?);
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(locked.at("cannot lock", state)?);
         Ok(())
     }
 
@@ -189,7 +233,8 @@ impl Machine {
         &self.kernel
     }
 
-    /// Does a job from the saved state. `hear` gets what the guest says. `None` if `stop` ended it.
+    /// Does a job from the saved state. `hear` gets what the guest says. `None` if `stop` ended it. A state that cannot be read is
+    /// replaced once.
     ///
     /// # Errors
     /// If the machine ends before the job, or files cannot be written.
@@ -197,6 +242,30 @@ impl Machine {
         if job.path.is_some() && !self.kernel.architecture.has_window() {
             return Err(Error::NoWindow { architecture: self.kernel.architecture.name() });
         }
+        let state = number(&self.kept());
+        let mut is_reading = false;
+        match self.try_run(job, stop, hear, &mut is_reading) {
+            Err(why @ (Error::Ended { .. } | Error::Failed { .. })) if is_reading => {
+                let telling = RefCell::new(&mut *hear);
+                let say = |said: &str| telling.borrow_mut()(Heard::Line(&format!("guest: {said}")));
+                say(&why.to_string());
+                let path = self.kept().join("archive");
+                let archive = fs::read(&path).at("cannot read", &path)?;
+                let has_another = self.keep_state(&archive, state, stop, &say)?;
+                if has_another { self.try_run(job, stop, hear, &mut is_reading) } else { Ok(None) }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Does a job. `is_reading` is true while the state is read.
+    fn try_run(
+        &self,
+        job: &Job,
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(Heard<'_>),
+        is_reading: &mut bool,
+    ) -> Result<Option<Output>> {
         let work = self.work_folder()?;
         let file = serde_json::to_vec(job).expect("plain data");
         fs::write(work.path().join("job"), file).at("cannot write", work.path())?;
@@ -204,7 +273,7 @@ impl Machine {
         // A memory of its own has the window through which it asks.
         let memory = work.path().join("memory");
         if job.path.is_some() {
-            let from = self.folder.join(&self.state).join("memory");
+            let from = self.kept().join("memory");
             run(Command::new("cp").args(["--sparse=always", "--reflink=auto"]).arg(from).arg(&memory), "coreutils")?;
             answer_all(work.path(), &memory)?;
         }
@@ -212,6 +281,7 @@ impl Machine {
             Some(_) => Memory { at: ".", shared: true, asks: true },
             None => Memory { at: &state, shared: false, asks: false },
         };
+        *is_reading = true;
         let mut process = self.start(work.path(), &state, held, |command| {
             command.args(["-incoming", "defer", "-fw_cfg", "name=opt/lasthop/job,file=job"]);
         })?;
@@ -220,10 +290,19 @@ impl Machine {
         let outcome = (|| {
             let monitor = &mut process.monitor;
             monitor.run("migrate-incoming", &json!({ "uri": format!("exec:cat {state}/state") }))?;
+            let since = Instant::now();
             while monitor.run("query-status", &json!({}))?["status"] == "inmigrate" {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                if since.elapsed() > READ_LIMIT {
+                    let said = format!(": its state was not read in {} s", READ_LIMIT.as_secs());
+                    return Err(Error::Ended { said });
+                }
                 std::thread::sleep(Duration::from_millis(5));
             }
             monitor.run("cont", &json!({}))?;
+            *is_reading = false;
             loop {
                 let next = process.monitor.next(LOOK_EVERY);
                 console.lines(hear);
@@ -235,19 +314,22 @@ impl Machine {
                 match next {
                     Next::End => return Ok(true),
                     // It has found no job, and waits for another state to be saved.
-                    Next::Event(event) if event == "STOP" => return Err(Error::Ended { said: String::new() }),
+                    Next::Event(event) if event == "STOP" => return Err(Error::Ended { said: words(work.path()) }),
                     Next::Event(_) | Next::Nothing => {}
                 }
             }
         })();
-        drop(process);
-        let out = work.path().join(SHARE);
-        let code = fs::read_to_string(out.join(CODE_FILE)).ok().and_then(|code| code.parse().ok());
-        match (outcome, code) {
-            (Ok(false), _) => Ok(None),
-            (Ok(true), Some(code)) => Ok(Some(Output { code, said: console.text, work })),
-            (Ok(true), None) => Err(Error::Ended { said: words(work.path()) }),
-            (Err(error), _) => Err(with_words(error, work.path())),
+        let code = || fs::read_to_string(work.path().join(SHARE).join(CODE_FILE)).ok()?.parse().ok();
+        match outcome {
+            Ok(false) => Ok(None),
+            Ok(true) => match code() {
+                Some(code) => {
+                    drop(process);
+                    Ok(Some(Output { code, said: console.text, work }))
+                }
+                None => Err(process.explained(Error::Ended { said: String::new() }, work.path())),
+            },
+            Err(error) => Err(process.explained(error, work.path())),
         }
     }
 
@@ -260,8 +342,20 @@ impl Machine {
         let mut process = self.start(work, ".", Memory { at: ".", shared: true, asks: false }, |command| {
             command.args(["-drive", "file=disk,if=none,id=disk,format=qcow2"]);
         })?;
+        let outcome = Self::until_saved(&mut process.monitor, work, stop);
+        if !outcome.map_err(|error| process.explained(error, work))? {
+            return Ok(false);
+        }
+        drop(process);
+        let state = state_on(&work.join("disk"))?;
+        // The last file.
+        fs::write(work.join("state"), state).at("cannot write", work)?;
+        Ok(true)
+    }
+
+    /// The conversation of a boot.
+    fn until_saved(monitor: &mut Monitor, work: &Path, stop: &AtomicBool) -> Result<bool> {
         let since = Instant::now();
-        let monitor = &mut process.monitor;
         loop {
             match monitor.next(LOOK_EVERY) {
                 Next::Event(event) if event == "STOP" => {
@@ -284,10 +378,6 @@ impl Machine {
             }
         }
         monitor.say("savevm state")?;
-        drop(process);
-        let state = state_on(&work.join("disk"))?;
-        // The last file: a folder with it is whole.
-        fs::write(work.join("state"), state).at("cannot write", work)?;
         Ok(true)
     }
 
@@ -324,7 +414,7 @@ impl Machine {
         more(&mut command);
         command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
         // A Ctrl-C at the terminal is lasthop's.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.process_group(0);
         let mut child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::Program { program: "setpriv", package: "util-linux" },
             _ => Error::Failed { what: "starting the emulator".to_owned(), said: error.to_string() },
@@ -334,7 +424,10 @@ impl Machine {
             let capabilities = json!([{ "capability": "x-ignore-shared", "state": true }]);
             process.monitor.run("migrate-set-capabilities", &json!({ "capabilities": capabilities }))
         });
-        begun.map(|_| process).map_err(|error| with_words(error, work))
+        match begun {
+            Ok(_) => Ok(process),
+            Err(error) => Err(process.explained(error, work)),
+        }
     }
 
     fn work_folder(&self) -> Result<Work> {
@@ -361,6 +454,26 @@ impl Machine {
     }
 }
 
+/// What tells a state from one that takes its place.
+fn number(state: &Path) -> Option<u64> {
+    fs::metadata(state.join("state")).ok().map(|file| file.ino())
+}
+
+/// Held by the one process that boots a machine: others that begin at the same time wait for its state instead of booting the same.
+/// `None` after a moment, if another holds it.
+fn alone_in(machines: &Path) -> Result<Option<Flock<File>>> {
+    let path = machines.join("booting");
+    let file = File::create(&path).at("cannot write", &path)?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(alone) => Ok(Some(alone)),
+        Err((_, Errno::EWOULDBLOCK)) => {
+            std::thread::sleep(LOOK_EVERY);
+            Ok(None)
+        }
+        Err((_, error)) => Err(std::io::Error::from(error)).at("cannot lock", &path),
+    }
+}
+
 /// The argument by which a kernel leaves the window alone.
 fn reserved(architecture: Architecture) -> &'static str {
     if architecture.has_window() { RESERVED } else { "" }
@@ -379,6 +492,33 @@ struct Memory<'a> {
 struct Process {
     child: Child,
     monitor: Monitor,
+}
+
+impl Process {
+    /// Gives an end without words those of the console and of the emulator, and the signal if one was its cause.
+    fn explained(&mut self, error: Error, work: &Path) -> Error {
+        match error {
+            Error::Ended { said } if said.is_empty() => match self.signal() {
+                Some(Signal::SIGBUS) => Error::NoRoom { folder: work.parent().unwrap_or(work).to_owned() },
+                Some(signal) => Error::Killed { signal: signal.to_string(), said: words(work) },
+                None => Error::Ended { said: words(work) },
+            },
+            other => other,
+        }
+    }
+
+    /// The signal that has ended an emulator that ends by itself.
+    fn signal(&mut self) -> Option<Signal> {
+        let since = Instant::now();
+        while since.elapsed() < END_LIMIT {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Signal::try_from(status.signal()?).ok(),
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                Err(_) => break,
+            }
+        }
+        None
+    }
 }
 
 impl Drop for Process {
@@ -434,14 +574,6 @@ impl Console {
     }
 }
 
-/// Gives an end without words those of the console and of the emulator.
-fn with_words(error: Error, work: &Path) -> Error {
-    match error {
-        Error::Ended { said } if said.is_empty() => Error::Ended { said: words(work) },
-        other => other,
-    }
-}
-
 /// The last lines of the console and of the emulator, each on a line of its own.
 fn words(work: &Path) -> String {
     const MOST_LINES: usize = 12;
@@ -452,84 +584,4 @@ fn words(work: &Path) -> String {
     let lines: Vec<&str> = text.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty()).collect();
     let first = lines.len().saturating_sub(MOST_LINES);
     lines[first..].iter().map(|line| format!("\n  {line}")).collect()
-}
-
-/// The size of a cluster of the disk for the state, which has all of it in one.
-const CLUSTER: usize = 1 << 21;
-const CLUSTER_BITS: u32 = 21;
-
-/// An empty disk that the emulator can save a state on (docs/interop/qcow2.txt, version 2).
-fn write_disk(path: &Path) -> Result<()> {
-    let cluster = CLUSTER as u64;
-    let mut disk = vec![0_u8; 4 * CLUSTER];
-    let mut put = |at: usize, bytes: &[u8]| disk[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, b"QFI\xfb");
-    put(4, &2_u32.to_be_bytes()); // version
-    put(20, &CLUSTER_BITS.to_be_bytes());
-    put(24, &(1_u64 << 20).to_be_bytes()); // size
-    put(36, &1_u32.to_be_bytes()); // entries of the first table
-    put(40, &(3 * cluster).to_be_bytes()); // where that is
-    put(48, &cluster.to_be_bytes()); // where the table of reference counts is
-    put(56, &1_u32.to_be_bytes()); // its clusters
-    put(CLUSTER, &(2 * cluster).to_be_bytes()); // the block of reference counts
-    for cluster in 0..4 {
-        put(2 * CLUSTER + 2 * cluster, &1_u16.to_be_bytes());
-    }
-    fs::write(path, disk).at("cannot write", path)
-}
-
-/// The state that was saved on a disk: the stream of a migration, at the beginning of a cluster.
-fn state_on(disk: &Path) -> Result<Vec<u8>> {
-    const BEGINNING: &[u8] = b"QEVM";
-    let bytes = fs::read(disk).at("cannot read", disk)?;
-    let wrong = |problem: String| Error::Kept { path: disk.to_owned(), problem };
-    let size = saved_bytes(&bytes).ok_or_else(|| wrong("the emulator has saved no state on it".to_owned()))?;
-    if size > CLUSTER {
-        return Err(wrong(format!(
-            "the machine's state has {size} bytes, and {CLUSTER} are the most that can be kept"
-        )));
-    }
-    let state = bytes.chunks(CLUSTER).find(|cluster| cluster.starts_with(BEGINNING));
-    state.map(<[u8]>::to_vec).ok_or_else(|| wrong("the state on it has no beginning".to_owned()))
-}
-
-/// The size of the first state that is saved on a disk (docs/interop/qcow2.txt, snapshots).
-fn saved_bytes(disk: &[u8]) -> Option<usize> {
-    let number = |at: usize, bytes: usize| -> Option<usize> {
-        Some(disk.get(at..at + bytes)?.iter().fold(0, |number, byte| number << 8 | usize::from(*byte)))
-    };
-    let (count, table) = (number(60, 4)?, number(64, 8)?);
-    if count == 0 {
-        return None;
-    }
-    number(table + 32, 4)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A disk whose table of snapshots has one with a state of this size.
-    fn disk_with(size: u32) -> Vec<u8> {
-        let mut disk = vec![0; 3 * CLUSTER];
-        let mut put = |at: usize, bytes: &[u8]| disk[at..at + bytes.len()].copy_from_slice(bytes);
-        put(60, &1_u32.to_be_bytes());
-        put(64, &(CLUSTER as u64).to_be_bytes());
-        put(CLUSTER + 32, &size.to_be_bytes());
-        put(2 * CLUSTER, b"QEVM state");
-        disk
-    }
-
-    #[test]
-    fn a_state_that_does_not_fit_one_cluster_is_an_error_in_words() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("disk");
-        fs::write(&path, disk_with(1000)).expect("written");
-        assert!(state_on(&path).expect("a state").starts_with(b"QEVM state"));
-        fs::write(&path, disk_with(3_000_000)).expect("written");
-        let error = state_on(&path).expect_err("too large").to_string();
-        assert!(error.contains("has 3000000 bytes"), "{error}");
-        write_disk(&path).expect("written");
-        assert!(state_on(&path).expect_err("empty").to_string().contains("no state"));
-    }
 }

@@ -14,7 +14,10 @@ use crate::kernels::{cache, walk};
 use crate::work::Work;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
+/// In the cache.
+pub(crate) const FOLDER: &str = "programs";
 const FILE: &str = "lasthop";
 const ROOT: &str = "root";
 const WORK: &str = ".work-";
@@ -56,8 +59,8 @@ impl Program {
     /// Replaces the one that was kept.
     ///
     /// # Errors
-    /// If it is none, or of another build; or what it needs cannot be fetched. What was there stays.
-    pub fn keep(file: &Path, build: &str, say: &dyn Fn(&str)) -> Result<Architecture> {
+    /// If it is none, or of another build; or what it needs cannot be fetched, or `stop` ended that. What was there stays.
+    pub fn keep(file: &Path, build: &str, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<Architecture> {
         let bytes = fs::read(file).at("cannot read", file)?;
         let wrong = |problem: String| Error::Kept { path: file.to_owned(), problem };
         let here = Architecture::here()?;
@@ -80,7 +83,7 @@ impl Program {
         if let Some(loader) = &elf.loader {
             say(&format!("fetching the C library for {architecture} (Debian's {SUITE_OF_PROGRAMS})"));
             let work = Work::new(&folder, WORK)?;
-            Apt::of(SUITE_OF_PROGRAMS, architecture, work.path())?.unpack(&PACKAGES.map(str::to_owned))?;
+            Apt::of(SUITE_OF_PROGRAMS, architecture, work.path(), stop)?.unpack(&PACKAGES.map(str::to_owned))?;
             lay_out(&work.path().join(Apt::UNPACKED), &root, loader)?;
         }
         let to = new.path().join(FILE);
@@ -113,7 +116,7 @@ fn lay_out(unpacked: &Path, root: &Path, loader: &str) -> Result<()> {
 }
 
 fn folder() -> Result<PathBuf> {
-    Ok(cache()?.join("programs"))
+    Ok(cache()?.join(FOLDER))
 }
 
 /// Whether a program has this text, as that of which build it is.

@@ -4,7 +4,7 @@
 use crate::error::{At as _, Result};
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::TempDir;
 
 /// A folder with a random name, locked as long as this lives; it goes with this.
@@ -33,15 +33,10 @@ impl Work {
         self.folder.path()
     }
 
-    /// Takes the place of another folder, if there is one: that goes then with this.
+    /// Takes the place of another folder, and stays there. If there was one, that goes with this.
     pub(crate) fn take_the_place_of(&self, to: &Path) -> Result<()> {
         let flags = if to.exists() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
         renameat2(AT_FDCWD, self.path(), AT_FDCWD, to, flags).map_err(std::io::Error::from).at("cannot write", to)
-    }
-
-    /// It has got another name, and stays.
-    pub(crate) fn moved(self) {
-        let _: PathBuf = self.folder.keep();
     }
 }
 

@@ -138,6 +138,9 @@ pub struct UsedKernel {
     /// The name of the kernel in an emulated machine; clock `virtual` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The beginning of a digest of that kernel's image and modules; clock `virtual` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_digest: Option<String>,
     /// What emulated that machine, and its version; clock `virtual` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<String>,

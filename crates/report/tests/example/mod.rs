@@ -265,6 +265,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
             kernel_release: Some("6.12.0".into()),
             clock: Some(Clock::Virtual),
             kernel: Some("debian-6.12".into()),
+            kernel_digest: Some("0123456789abcdef".into()),
             emulator: Some("QEMU emulator version 7.2.22".into()),
             wifi: None,
         },

@@ -81,6 +81,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
             kernel_release: Some("6.12.0".into()),
             clock: Some(Clock::Virtual),
             kernel: Some("debian-6.12".into()),
+            kernel_digest: Some("0123456789abcdef".into()),
             emulator: Some("QEMU emulator version 7.2.22".into()),
             wifi: None,
         },
