@@ -280,8 +280,8 @@ impl Emulated {
         }
         words.extend(after);
         let runs_programs = path.is_some();
-        let scenario_file = (SCENARIO.to_owned(), scenario.to_toml());
-        let files = [Ok(scenario_file)].into_iter().chain(long_traces(scenario)).collect::<Result<_>>()?;
+        let mut files = long_traces(scenario)?;
+        files.insert(0, (SCENARIO.to_owned(), scenario.to_toml()));
         // One more for the access point.
         let radios = if self.radios { u16::try_from(scenario.expanded_hosts().len())? + 1 } else { 0 };
         let job = Job { arguments: words, files, seed: scenario.seed, path, radios };
@@ -313,18 +313,28 @@ impl Emulated {
     }
 }
 
+/// The most that a guest is handed of long traces: it reads each 4 KiB anew from the beginning.
+const MOST_OF_TRACES: usize = 1 << 20;
+
 /// The traces that the scenario does not hold itself, as files where it finds them.
-fn long_traces(scenario: &Scenario) -> Vec<Result<(String, String)>> {
+fn long_traces(scenario: &Scenario) -> Result<Vec<(String, String)>> {
     let keys = scenario.to_keys();
     let blocks = keys.get("changes").and_then(|blocks| blocks.as_array()).into_iter().flatten();
     let mut paths: Vec<&str> = blocks.filter_map(|block| block.get("trace")?.as_str()).collect();
     paths.sort_unstable();
     paths.dedup();
-    let file = |path: &str| {
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    for path in paths {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read the trace {path}"))?;
-        Ok((path.to_owned(), text))
-    };
-    paths.into_iter().map(file).collect()
+        bytes += text.len();
+        if bytes > MOST_OF_TRACES {
+            bail!(
+                "{path}: --clock virtual cannot have traces of more than 1 MiB in all; --clock real and simulated hosts can"
+            );
+        }
+        files.push((path.to_owned(), text));
+    }
+    Ok(files)
 }
 
 /// The last error that lasthop has told on the guest's console, all of its lines; without one, all that was told.
@@ -332,8 +342,14 @@ fn error_in(said: &str) -> String {
     const BEGINNING: &str = "lasthop: ";
     let at = said.rmatch_indices(BEGINNING).map(|(at, _)| at).find(|at| *at == 0 || said[..*at].ends_with('\n'));
     let error = at.map_or(said, |at| &said[at + BEGINNING.len()..]);
-    let lines: Vec<&str> = error.lines().filter(|line| at.is_none() || !line.starts_with("guest: ")).collect();
+    let lines: Vec<&str> = error.lines().filter(|line| at.is_none() || !is_of_the_guest(line)).collect();
     lines.join("\n").trim().to_owned()
+}
+
+/// Whether a line is of the guest's first program, or of its kernel: these begin with a time in brackets.
+fn is_of_the_guest(line: &str) -> bool {
+    let time = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(time, _)| time.trim());
+    line.starts_with("guest: ") || time.is_some_and(|time| time.parse::<f64>().is_ok())
 }
 
 impl AlsoKept<'_> {
@@ -363,7 +379,7 @@ mod tests {
 
     #[test]
     fn the_last_error_of_a_guest_is_told_with_all_its_lines() {
-        let said = "one: 10 %\nlasthop: first\nlasthop: what lasthop: is\n  the matter\nguest: cannot keep x\n";
+        let said = "one: 10 %\nlasthop: first\nlasthop: what lasthop: is\n  the matter\nguest: cannot keep x\n[   62.104511] reboot: Power down\n";
         assert_eq!(error_in(said), "what lasthop: is\n  the matter");
         assert_eq!(error_in("guest: no module\n"), "guest: no module");
     }

@@ -19,7 +19,7 @@ pub(crate) const SUITE_OF_PROGRAMS: &str = "trixie";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// As `dpkg -x` does, whose tar would go on without it.
-const UNPACK: &str = r#"dpkg-deb --fsys-tarfile "$0" | setpriv --pdeathsig KILL tar -x -C "$1""#;
+const UNPACK: &str = r#"set -o pipefail; dpkg-deb --fsys-tarfile "$0" | setpriv --pdeathsig KILL tar -x -f - -C "$1""#;
 
 /// An apt in a folder of work.
 pub(crate) struct Apt<'a> {
@@ -78,7 +78,7 @@ impl<'a> Apt<'a> {
         for entry in fs::read_dir(&self.work).at("cannot read", &self.work)? {
             let path = entry.at("cannot read", &self.work)?.path();
             if path.extension().is_some_and(|extension| extension == "deb") {
-                let mut command = Command::new("sh");
+                let mut command = Command::new("bash");
                 command.args(["-c", UNPACK]).arg(&path).arg(self.work.join(Self::UNPACKED));
                 run_until(&mut command, "dpkg", self.stop)?;
             }

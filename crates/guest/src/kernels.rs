@@ -134,8 +134,14 @@ struct KernelFile {
     wanted: Vec<String>,
 }
 
-fn wanted() -> Vec<String> {
-    [OF_JOBS, OF_ARRIVAL, OF_LEAVING].concat().into_iter().map(str::to_owned).collect()
+fn wanted(name: &str) -> Vec<String> {
+    let controls = if is_of_debian(name) { &[][..] } else { &[OF_CONTROLS] };
+    [OF_JOBS, OF_ARRIVAL, OF_LEAVING, controls].concat().into_iter().map(str::to_owned).collect()
+}
+
+/// Whether a kernel of this name is Debian's.
+fn is_of_debian(name: &str) -> bool {
+    names().any(|(of_debian, _)| of_debian == name)
 }
 
 impl Kernel {
@@ -259,7 +265,7 @@ impl Kernels {
                 said: "the package has no kernel".to_owned(),
             });
         };
-        self.keep(name, &image, &unpacked, false, stop)
+        self.keep(name, &image, &unpacked, stop)
     }
 
     /// Keeps a kernel of the user's own: a folder with `bzImage`, `Image` (arm64) or `vmlinuz` and modules, such as a kernel's tree
@@ -268,7 +274,7 @@ impl Kernels {
     /// # Errors
     /// If there is no kernel in it, its modules are another kernel's, the name is that of a kernel of Debian's, or `stop` ended it.
     pub fn build(&self, name: &str, tree: &Path, stop: &AtomicBool) -> Result<Kernel> {
-        if names().any(|(of_debian, _)| of_debian == check_name(name).unwrap_or_default()) {
+        if is_of_debian(name) {
             return Err(Error::Taken { name: name.to_owned() });
         }
         let image = find(tree, &|file| matches!(file, "bzImage" | "Image") || file.starts_with("vmlinuz"))?;
@@ -279,11 +285,11 @@ impl Kernels {
             return Err(Error::Kept { path: tree.to_owned(), problem });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
-        self.keep(name, &image, tree, true, stop)
+        self.keep(name, &image, tree, stop)
     }
 
     /// Copies image and modules into a folder that then takes its place as a whole.
-    fn keep(&self, name: &str, image: &Path, tree: &Path, is_own: bool, stop: &AtomicBool) -> Result<Kernel> {
+    fn keep(&self, name: &str, image: &Path, tree: &Path, stop: &AtomicBool) -> Result<Kernel> {
         let to = self.folder.join(check_name(name)?);
         let new = self.work_folder()?;
         let bytes = fs::read(image).at("cannot read", image)?;
@@ -301,7 +307,7 @@ impl Kernels {
         let mut unpacking =
             Unpacking { found: &found, image, release: &release, folder: &folder, known: Vec::new(), stop };
         let mut of_jobs: Vec<&str> = OF_JOBS.to_vec();
-        if is_own {
+        if !is_of_debian(name) {
             of_jobs.extend(found.keys().map(String::as_str).filter(|name| name.starts_with(OF_CONTROLS)));
         }
         let modules = Modules {
@@ -315,7 +321,7 @@ impl Kernels {
                 "it has no module qemu_fw_cfg, by which a guest gets its job: CONFIG_FW_CFG_SYSFS=m".to_owned();
             return Err(Error::Kept { path: tree.to_owned(), problem });
         }
-        let file = KernelFile { release, architecture, sha256: digest(&bytes), modules, wanted: wanted() };
+        let file = KernelFile { release, architecture, sha256: digest(&bytes), modules, wanted: wanted(name) };
         let file = serde_json::to_vec_pretty(&file).expect("plain data");
         write(new.path().join(KERNEL_FILE), &file)?;
         new.take_the_place_of(&to)?;
@@ -335,7 +341,7 @@ impl Kernels {
             problem: format!("{error}; remove {} and fetch it again", folder.display()),
         })?;
         let KernelFile { release, architecture, sha256, modules, wanted: looked_for } = file;
-        let of_this_build = looked_for == wanted();
+        let of_this_build = looked_for == wanted(name);
         let name = name.to_owned();
         Ok(Kernel { name, release, architecture, folder, image_digest: sha256, modules, of_this_build })
     }
@@ -612,7 +618,9 @@ mod tests {
         );
         let taken = kernels.build("debian-6.12", &tree, &GO_ON).expect_err("Debian's").to_string();
         assert!(taken.contains("kernels fetch"), "{taken}");
-        assert!(kernels.build("mine", &tree, &AtomicBool::new(true)).is_err());
+        write("drivers/tcp_mine.ko", b"\0depends=\0");
+        let stopped = kernels.build("mine", &tree, &AtomicBool::new(true)).expect_err("stopped").to_string();
+        assert!(stopped.contains("interrupted"), "{stopped}");
         assert_eq!(fs::read_dir(&kernels.folder).expect("readable").count(), 1);
         fs::write(kernel.image(), b"something else").expect("written");
         let changed = kernels.get("mine").expect_err("changed").to_string();

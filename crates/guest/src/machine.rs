@@ -155,16 +155,7 @@ impl Machine {
         let folder = cache()?.join(FOLDER);
         fs::create_dir_all(&folder).at("cannot make", &folder)?;
         let archive = archive(program, &kernel, beside)?;
-        let of = [
-            emulator.as_bytes(),
-            kernel.image_digest.as_bytes(),
-            kernel.architecture.kernel_arguments().as_bytes(),
-            reserved(kernel.architecture).as_bytes(),
-            CLOCK.as_bytes(),
-            WATCHDOG.as_bytes(),
-            &archive,
-        ];
-        let state = digest(&of.concat())[..32].to_owned();
+        let state = name_of_state(&emulator, &kernel, &archive);
         let machine = Self { emulator, kernel, folder, state, archive: archive.len() as u64, used: Mutex::default() };
         Ok(machine.keep_state(&archive, None, stop, say)?.then_some(machine))
     }
@@ -245,12 +236,16 @@ impl Machine {
         let state = number(&self.kept());
         let mut is_reading = false;
         match self.try_run(job, stop, hear, &mut is_reading) {
-            Err(why @ (Error::Ended { .. } | Error::Failed { .. })) if is_reading => {
+            Err(why @ (Error::Ended { .. } | Error::Failed { .. } | Error::Killed { .. })) if is_reading => {
                 let telling = RefCell::new(&mut *hear);
                 let say = |said: &str| telling.borrow_mut()(Heard::Line(&format!("guest: {said}")));
                 say(&why.to_string());
                 let path = self.kept().join("archive");
                 let archive = fs::read(&path).at("cannot read", &path)?;
+                if name_of_state(&self.emulator, &self.kernel, &archive) != self.state {
+                    let problem = "it is damaged: remove its folder".to_owned();
+                    return Err(Error::Kept { path, problem });
+                }
                 let has_another = self.keep_state(&archive, state, stop, &say)?;
                 if has_another { self.try_run(job, stop, hear, &mut is_reading) } else { Ok(None) }
             }
@@ -281,10 +276,10 @@ impl Machine {
             Some(_) => Memory { at: ".", shared: true, asks: true },
             None => Memory { at: &state, shared: false, asks: false },
         };
-        *is_reading = true;
         let mut process = self.start(work.path(), &state, held, |command| {
             command.args(["-incoming", "defer", "-fw_cfg", "name=opt/lasthop/job,file=job"]);
         })?;
+        *is_reading = true;
         let mut console = Console::of(work.path());
         let mut programs = PROGRAMS_SAY.map(|file| Follow::of(work.path().join(file)));
         let outcome = (|| {
@@ -472,6 +467,20 @@ fn alone_in(machines: &Path) -> Result<Option<Flock<File>>> {
         }
         Err((_, error)) => Err(std::io::Error::from(error)).at("cannot lock", &path),
     }
+}
+
+/// The name of the state of a machine: a digest of all that it depends on.
+fn name_of_state(emulator: &str, kernel: &Kernel, archive: &[u8]) -> String {
+    let of = [
+        emulator.as_bytes(),
+        kernel.image_digest.as_bytes(),
+        kernel.architecture.kernel_arguments().as_bytes(),
+        reserved(kernel.architecture).as_bytes(),
+        CLOCK.as_bytes(),
+        WATCHDOG.as_bytes(),
+        archive,
+    ];
+    digest(&of.concat())[..32].to_owned()
 }
 
 /// The argument by which a kernel leaves the window alone.

@@ -7,6 +7,9 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+/// An emulator that does not answer for longer has failed.
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+
 /// A conversation with the emulator.
 pub(crate) struct Monitor {
     input: ChildStdin,
@@ -51,7 +54,7 @@ impl Monitor {
         let ended = || Error::Ended { said: String::new() };
         writeln!(self.input, "{request}").map_err(|_| ended())?;
         loop {
-            let message = self.messages.recv().map_err(|_| ended())?;
+            let message = self.messages.recv_timeout(ANSWER_LIMIT).map_err(|_| ended())?;
             if let Some(event) = message.get("event").and_then(Value::as_str) {
                 self.events.push(event.to_owned());
             } else if let Some(error) = message.get("error") {
