@@ -87,6 +87,16 @@ fn the_same_run_has_the_same_bytes_on_a_busy_machine_and_another_seed_has_others
 
 /// When the guest stopped itself by a panic device, two boots of one kernel were milliseconds apart.
 #[test]
+#[ignore = "long: make test-virtual-time"]
+fn ten_runs_beside_busy_threads_have_the_same_bytes() {
+    if can_emulate() {
+        let _busy = busy();
+        let runs: Vec<String> = (0..10).map(|_| result(&[]).1).collect();
+        assert!(runs.iter().all(|run| *run == plain().1), "{runs:#?}");
+    }
+}
+
+#[test]
 fn a_kernel_that_is_booted_again_gives_the_same_bytes_and_two_commands_boot_it_once() {
     if !can_emulate() {
         return;
