@@ -379,7 +379,8 @@ mod tests {
 
     #[test]
     fn the_last_error_of_a_guest_is_told_with_all_its_lines() {
-        let said = "one: 10 %\nlasthop: first\nlasthop: what lasthop: is\n  the matter\nguest: cannot keep x\n[   62.104511] reboot: Power down\n";
+        let said = "one: 10 %\nlasthop: first\nlasthop: what lasthop: is\n  the matter\nguest: cannot keep x\n\
+                    [   62.104511] reboot: Power down\n";
         assert_eq!(error_in(said), "what lasthop: is\n  the matter");
         assert_eq!(error_in("guest: no module\n"), "guest: no module");
     }
