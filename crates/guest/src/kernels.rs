@@ -77,6 +77,10 @@ const OF_JOBS: &[&str] = &[
     "tcp_westwood",
     "tcp_yeah",
 ];
+/// Linux's queue disciplines, of `--queue linux`. They are loaded with those of jobs. A kernel that was kept without them is good for
+/// all else, so they are not looked for.
+const OF_QUEUES: &[&str] =
+    &["sch_codel", "sch_pie", "sch_fq_pie", "sch_fq_codel", "sch_red", "sch_cake", "sch_dualpi2"];
 /// How the modules of congestion controls are named. A kernel of a user's own has all of those in its tree.
 const OF_CONTROLS: &str = "tcp_";
 /// That by which a job comes.
@@ -306,7 +310,7 @@ impl Kernels {
         let found = modules_below(tree)?;
         let mut unpacking =
             Unpacking { found: &found, image, release: &release, folder: &folder, known: Vec::new(), stop };
-        let mut of_jobs: Vec<&str> = OF_JOBS.to_vec();
+        let mut of_jobs = [OF_JOBS, OF_QUEUES].concat();
         if !is_of_debian(name) {
             of_jobs.extend(found.keys().map(String::as_str).filter(|name| name.starts_with(OF_CONTROLS)));
         }
