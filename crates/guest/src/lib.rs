@@ -34,6 +34,7 @@ mod kernels;
 mod machine;
 mod machine_files;
 mod monitor;
+mod processor;
 mod program;
 mod radios;
 mod stopping;

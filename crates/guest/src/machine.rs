@@ -4,6 +4,7 @@
 //! $XDG_CACHE_HOME/lasthop/machines/
 //!   DIGEST/archive, memory, state     of a kernel, a program and an emulator; the memory is read, never written
 //!   booting                           locked by the process that boots one
+//!   processor-N                       locked by the process whose emulator has this processor
 //!   run-.../                          of a run under way, locked: console, words of the emulator, out/
 //! ```
 
@@ -15,6 +16,7 @@ use crate::error::{At as _, Error, Result};
 use crate::image::archive;
 use crate::kernels::{Kernel, cache, digest};
 use crate::monitor::{Monitor, Next};
+use crate::processor::Processor;
 use crate::program::Program;
 use crate::window::{BELL, PIPES, RESERVED};
 use crate::work::Work;
@@ -410,11 +412,16 @@ impl Machine {
         command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
         // A Ctrl-C at the terminal is lasthop's.
         command.process_group(0);
-        let mut child = command.spawn().map_err(|error| match error.kind() {
+        let processor = Processor::choose(&self.folder);
+        let spawned = match &processor {
+            Some(processor) => processor.only(|| command.spawn()),
+            None => command.spawn(),
+        };
+        let mut child = spawned.map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::Program { program: "setpriv", package: "util-linux" },
             _ => Error::Failed { what: "starting the emulator".to_owned(), said: error.to_string() },
         })?;
-        let mut process = Process { monitor: Monitor::of(&mut child), child };
+        let mut process = Process { monitor: Monitor::of(&mut child), child, _processor: processor };
         let begun = process.monitor.run("qmp_capabilities", &json!({})).and_then(|_| {
             let capabilities = json!([{ "capability": "x-ignore-shared", "state": true }]);
             process.monitor.run("migrate-set-capabilities", &json!({ "capabilities": capabilities }))
@@ -501,6 +508,7 @@ struct Memory<'a> {
 struct Process {
     child: Child,
     monitor: Monitor,
+    _processor: Option<Processor>,
 }
 
 impl Process {
