@@ -21,7 +21,8 @@ impl Processor {
     /// has which.
     pub(crate) fn choose(folder: &Path) -> Option<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
-        let mut numbers: Vec<usize> = (0..CpuSet::count()).filter(|&number| allowed.is_set(number) == Ok(true)).collect();
+        let mut numbers: Vec<usize> =
+            (0..CpuSet::count()).filter(|&number| allowed.is_set(number) == Ok(true)).collect();
         let here = sched_getcpu().unwrap_or(0);
         let first = numbers.iter().position(|&number| number == here).unwrap_or(0);
         numbers.rotate_left(first);
