@@ -201,7 +201,7 @@ impl<P: Clone> AccessPoint<P> {
                 let cells = self.cells.as_mut().expect("only with cells there are roams");
                 cells.follow(roam);
                 let Roam { host, to, .. } = cells.roams[roam];
-                medium.associate(now, host, to.into(), cells, departed);
+                medium.associate(now, host, to, cells, departed);
                 self.follow_path(host);
             }
             (what, _) => unreachable!("a checked network has what {what:?} is about"),

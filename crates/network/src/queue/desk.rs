@@ -229,7 +229,7 @@ impl<P, S: Scheduler<P>> Queue<P> for Served<P, S> {
         removed
     }
 
-    fn release(&mut self, now: Time, _station: usize, packets: usize) {
+    fn release(&mut self, now: Time, _station: NodeId, packets: usize) {
         self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
         self.note_length(now);
     }

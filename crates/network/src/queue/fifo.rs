@@ -10,7 +10,7 @@
 //! Leaves out: limits in bytes, packet lifetimes, priorities.
 
 use super::{Desk, Load, Queue, Setup};
-use crate::packet::{Destination, Packet};
+use crate::packet::{Destination, NodeId, Packet};
 use crate::statistics::Cause;
 use lasthop_units::Time;
 use std::collections::VecDeque;
@@ -121,7 +121,7 @@ impl<P> Queue<P> for Fifo<P> {
         self.slots.get_mut((place - self.first) as usize).expect(NOT_EMPTY).is_claimed = true;
         self.on_claimed(1);
         let packet = self.take(place);
-        self.release(now, 0, 1);
+        self.release(now, NodeId(0), 1);
         packet
     }
 
@@ -173,7 +173,7 @@ impl<P> Queue<P> for Fifo<P> {
         removed
     }
 
-    fn release(&mut self, now: Time, _station: usize, packets: usize) {
+    fn release(&mut self, now: Time, _station: NodeId, packets: usize) {
         self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
         self.desk.counted.change(now, self.len());
     }
@@ -184,7 +184,6 @@ const NOT_EMPTY: &str = "a transmitter asks only a queue that has a packet for i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Destination, NodeId};
     use lasthop_units::Bytes;
 
     #[test]
@@ -225,7 +224,7 @@ mod tests {
         assert_eq!(claim(&mut queue, None, 3000), [0, 1]);
         assert_eq!((queue.len(), queue.room(), queue.waiting()), (2, 0, 0));
         assert_eq!([queue.take(1), queue.take(0)], [Packet::full(2), Packet::full(1)]);
-        queue.release(Time::from_nanos(5), 0, 2);
+        queue.release(Time::from_nanos(5), NodeId(0), 2);
         assert_eq!((queue.len(), queue.room()), (0, 2));
     }
 
@@ -242,7 +241,7 @@ mod tests {
         assert_eq!(claim(&mut queue, Some(to(1)), 9000), [0, 2, 4]);
         assert_eq!((queue.head(Time::ZERO).0, queue.head(Time::ZERO).1.payload, queue.len()), (5, 5, 6));
         assert_eq!([2, 0, 4, 1].map(|place| queue.take(place).payload), [2, 0, 4, 1]);
-        queue.release(Time::ZERO, 0, 5);
+        queue.release(Time::ZERO, NodeId(0), 5);
         assert_eq!((queue.pop(Time::ZERO).payload, queue.len()), (5, 0));
     }
 }

@@ -36,7 +36,7 @@
 use super::flow_queues::FlowQueues;
 use super::{Desk, Fifo, FqCodelConfig, Load, Queue, Setup};
 use crate::config::ConfigError;
-use crate::packet::{Destination, Packet};
+use crate::packet::{Destination, NodeId, Packet};
 use crate::statistics::Cause;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use rand::Rng;
@@ -219,9 +219,9 @@ impl<P> Queue<P> for Mac80211<P> {
         self.device.take(place)
     }
 
-    fn release(&mut self, now: Time, station: usize, packets: usize) {
+    fn release(&mut self, now: Time, station: NodeId, packets: usize) {
         self.device.release(now, station, packets);
-        self.forget(now, station, packets);
+        self.forget(now, station.index(), packets);
     }
 
     fn remove_to(&mut self, now: Time, to: Destination) -> Vec<Packet<P>> {
@@ -466,7 +466,6 @@ fn nanos(span: Span) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::NodeId;
     use crate::random::Streams;
     use lasthop_units::Ecn;
     use proptest::prelude::*;
@@ -509,7 +508,7 @@ mod tests {
         queues.claim(now, Some(Destination::Node(to)), &mut load);
         let packet = queues.take(load.0.unwrap());
         queues.on_airtime(to.index(), air(to.index()));
-        queues.release(now, to.index(), 1);
+        queues.release(now, to, 1);
         (to.index(), packet.id)
     }
 

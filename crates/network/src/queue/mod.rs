@@ -23,7 +23,7 @@ mod pie;
 mod red;
 
 use crate::config::ConfigError;
-use crate::packet::{Destination, Packet};
+use crate::packet::{Destination, NodeId, Packet};
 use crate::random::Streams;
 use crate::statistics::{Observed, QueueId};
 use ack_filter::Filter;
@@ -172,7 +172,7 @@ pub(crate) trait Queue<P> {
     fn take(&mut self, place: u64) -> Packet<P>;
 
     /// Transmission of this many claimed packets to or from the station is complete.
-    fn release(&mut self, now: Time, station: usize, packets: usize);
+    fn release(&mut self, now: Time, station: NodeId, packets: usize);
 
     /// Takes out all packets to this destination that are not claimed.
     fn remove_to(&mut self, now: Time, to: Destination) -> Vec<Packet<P>>;
@@ -209,7 +209,6 @@ impl<P> AnyQueue<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::NodeId;
     use crate::statistics::Cause;
     use proptest::prelude::*;
 
@@ -257,7 +256,7 @@ mod tests {
                         let mut load = UpTo(number, Vec::new());
                         queue.claim(now, Some(to), &mut load);
                         gone.extend(load.1.iter().map(|&place| queue.take(place).id));
-                        queue.release(now, station.index(), load.1.len());
+                        queue.release(now, station, load.1.len());
                     } else if step == 5 {
                         let to = Destination::Node(NodeId(node));
                         gone.extend(queue.remove_to(now, to).iter().map(|removed| removed.id));

@@ -8,6 +8,7 @@ use super::originator::Originator;
 use super::rate_control::{AnyController, Controller as _, Decision, RateControl, Setup};
 use super::recipient::Recipient;
 use crate::config::{HostConfig, WifiConfig};
+use crate::packet::NodeId;
 use crate::random::{Streams, numbers};
 use crate::statistics::{Way, WifiLinkStatistics};
 use lasthop_units::{Rate, Time};
@@ -23,6 +24,13 @@ pub(super) struct Link {
     pub(super) station: usize,
     pub(super) way: Way,
     pub(super) category: Category,
+}
+
+impl Link {
+    /// The station.
+    pub(super) const fn node(self) -> NodeId {
+        NodeId(self.station as u16)
+    }
 }
 
 /// Both ends of a link.

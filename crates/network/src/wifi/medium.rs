@@ -487,7 +487,7 @@ impl<P: Clone> Medium<P> {
         if link.way == DOWN {
             self.senders[sender].queue.on_rate(link.station, mode.rate, mode.preamble());
         }
-        let to = (link.way == DOWN).then_some(Destination::Node(NodeId(link.station as u16)));
+        let to = (link.way == DOWN).then_some(Destination::Node(link.node()));
         let bytes = match time {
             None => mode.most_bytes,
             Some(time) => {
@@ -689,7 +689,7 @@ impl<P: Clone> Medium<P> {
             }
         });
         if done > 0 {
-            sender.queue.release(now, link.station, done);
+            sender.queue.release(now, link.node(), done);
         }
         if gives_up && frame.content.frames == 0 {
             originator.give_up_request();
@@ -779,7 +779,7 @@ fn go_on<P>(
     arrived: &mut Vec<Packet<P>>,
     outcome: &mut Outcome<'_, P>,
 ) -> impl FnMut(Packet<P>) {
-    let to = NodeId(link.station as u16);
+    let to = link.node();
     move |packet| match link.way {
         UP => arrived.push(packet),
         DOWN => outcome.deliveries.push(Delivery { at: now, to, packet }),

@@ -202,6 +202,7 @@ impl<P> Recipient<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::NodeId;
     use crate::queue::{AnyQueue, Queue as _, QueueConfig};
     use crate::random::Streams;
     use crate::wifi::airtime::{AirTimes, ModeId};
@@ -368,7 +369,7 @@ mod tests {
                     }
                 });
                 prop_assert!(done <= frames || content.mpdus != 1 || retry_limit > 0, "an ACK is about one frame");
-                queue.release(now, 0, done);
+                queue.release(now, NodeId(0), done);
                 all_done += done;
                 let inside = queue.waiting() + originator.packets_inside() + recipient.packets_inside();
                 prop_assert_eq!(inside + gone_on.len() + lost.len(), usize::from(offered));

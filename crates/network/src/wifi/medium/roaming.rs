@@ -74,7 +74,7 @@ impl<P: Clone> Medium<P> {
                 watch.forget(place, frame.place);
             }
         }
-        sender.queue.release(now, link.station, frames.len());
+        sender.queue.release(now, link.node(), frames.len());
         sender.forget(link.station);
         let node = sender.node;
         self.measure(now, node);
@@ -93,7 +93,7 @@ impl<P: Clone> Medium<P> {
         &mut self,
         now: Time,
         station: usize,
-        number: usize,
+        number: u16,
         cells: &Cells,
         departed: &mut Vec<Departure>,
     ) {
@@ -102,7 +102,7 @@ impl<P: Clone> Medium<P> {
         }
         let mode = self.controllers.mode(station, &self.times, &self.noises[station]);
         self.directions[station].iter_mut().for_each(|direction| direction.new_mode = Some(mode));
-        self.access_points[station] = self.directions.len() + number;
+        self.access_points[station] = self.directions.len() + usize::from(number);
         by_node(&mut self.per_node).move_station(now, station, number, cells);
         self.holds.end(station);
         self.watch_deadlines_of(now, station);
@@ -133,7 +133,7 @@ impl<P: Clone> Medium<P> {
             }
         }
         if link.way != DOWN {
-            sender.queue.release(now, link.station, done.len());
+            sender.queue.release(now, link.node(), done.len());
             (sender.next, sender.failures) = (None, 0);
         }
         self.measure(now, node);

@@ -134,8 +134,8 @@ impl Air {
     }
 
     /// The station, which has no frames on the air and does not contend, is of this cell from now on.
-    pub(super) fn move_station(&mut self, station: usize, cell: usize) {
-        self.cells[station] = cell;
+    pub(super) fn move_station(&mut self, station: usize, cell: u16) {
+        self.cells[station] = cell.into();
     }
 
     /// A sender of this node has frames from now on, or no more.

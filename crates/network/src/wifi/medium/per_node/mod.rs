@@ -226,7 +226,7 @@ impl PerNode {
 
     /// The station, which has no part in an exchange and does not contend, is of this cell, and all reach it and it reaches all as
     /// `cells` says, from now on. Of what is on the air it receives nothing.
-    pub(super) fn move_station(&mut self, now: Time, station: usize, cell: usize, cells: &Cells) {
+    pub(super) fn move_station(&mut self, now: Time, station: usize, cell: u16, cells: &Cells) {
         let nodes = self.nodes.len();
         assert!(
             matches!(self.nodes[station].part, Part::Listening),

@@ -141,9 +141,9 @@ impl Timers {
     }
 
     /// The station, which does not contend, is of this cell from now on.
-    pub(super) fn move_station(&mut self, station: usize, cell: usize) {
+    pub(super) fn move_station(&mut self, station: usize, cell: u16) {
         debug_assert_eq!(self.backlogged[station], 0, "a station that is away does not contend");
-        self.cells[station] = cell;
+        self.cells[station] = cell.into();
     }
 
     /// The first node with a sender that is due at `now`, and these senders.
