@@ -58,13 +58,24 @@ pub(crate) fn archive(program: &Program, kernel: &Kernel, beside: Option<&[PathB
     for (list, names) in
         [(OF_JOBS, &modules.of_jobs), (OF_ARRIVAL, &modules.of_arrival), (OF_LEAVING, &modules.of_leaving)]
     {
-        archive.file(&list[1..], names.join("\n").as_bytes());
+        archive.file(&list[1..], lines(names.iter()).as_bytes());
         for name in names {
             let path = kernel.module(name);
             archive.file(&format!("modules/{name}.ko"), &fs::read(&path).at("cannot read", &path)?);
         }
     }
     Ok(archive.end())
+}
+
+/// An archive that changes the list of modules that are loaded before a job: the kernel unpacks one behind another.
+pub(crate) fn of_jobs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.file(&OF_JOBS[1..], lines(names).as_bytes());
+    archive.end()
+}
+
+fn lines<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
 /// The dynamic loader and the libraries of a program, as the loader finds them.

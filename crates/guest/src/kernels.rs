@@ -92,6 +92,21 @@ pub(crate) const RADIOS: &str = "mac80211_hwsim";
 /// Those by which its files leave.
 const OF_LEAVING: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 
+/// What each guest needs of a kernel: the option, and the module if it may be one.
+const NEEDED: [(&str, Option<&str>); 10] = [
+    ("CONFIG_9P_FS", Some("9p")),
+    ("CONFIG_BPF_SYSCALL", None),
+    ("CONFIG_CGROUPS", None),
+    ("CONFIG_DEVTMPFS", None),
+    ("CONFIG_NET_9P_VIRTIO", Some("9pnet_virtio")),
+    // CONFIG_NO_HZ_IDLE and CONFIG_NO_HZ_FULL have it.
+    ("CONFIG_NO_HZ_COMMON", None),
+    ("CONFIG_PCI", None),
+    ("CONFIG_SYSFS", None),
+    ("CONFIG_TUN", Some("tun")),
+    ("CONFIG_VIRTIO_PCI", Some("virtio_pci")),
+];
+
 /// How folders of work begin.
 const WORK: &str = ".work-";
 const KERNEL_FILE: &str = "kernel.json";
@@ -141,6 +156,11 @@ struct KernelFile {
 fn wanted(name: &str) -> Vec<String> {
     let controls = if is_of_debian(name) { &[][..] } else { &[OF_CONTROLS] };
     [OF_JOBS, OF_ARRIVAL, OF_LEAVING, controls].concat().into_iter().map(str::to_owned).collect()
+}
+
+/// Whether a module has a congestion control.
+pub(crate) fn is_control(module: &str) -> bool {
+    module.starts_with(OF_CONTROLS) && module != "tcp_diag"
 }
 
 /// Whether a kernel of this name is Debian's.
@@ -276,7 +296,7 @@ impl Kernels {
     /// after `make bzImage modules`. Replaces one of the same name. Its congestion controls are all modules `tcp_*`.
     ///
     /// # Errors
-    /// If there is no kernel in it, its modules are another kernel's, the name is that of a kernel of Debian's, or `stop` ended it.
+    /// If there is no kernel in it, that lacks what a guest needs as far as its configuration is there, its modules are another kernel's, the name is that of a kernel of Debian's, or `stop` ended it.
     pub fn build(&self, name: &str, tree: &Path, stop: &AtomicBool) -> Result<Kernel> {
         if is_of_debian(name) {
             return Err(Error::Taken { name: name.to_owned() });
@@ -320,9 +340,12 @@ impl Kernels {
             of_leaving: unpacking.all(OF_LEAVING)?,
             of_radios: unpacking.all(OF_RADIOS)?,
         };
+        let mut lacking = lacking(tree, &release, &found)?;
         if modules.of_arrival.is_empty() {
-            let problem =
-                "it has no module qemu_fw_cfg, by which a guest gets its job: CONFIG_FW_CFG_SYSFS=m".to_owned();
+            lacking.push("CONFIG_FW_CFG_SYSFS=m (the module qemu_fw_cfg)".to_owned());
+        }
+        if !lacking.is_empty() {
+            let problem = format!("this kernel lacks what a guest needs: {}", lacking.join(", "));
             return Err(Error::Kept { path: tree.to_owned(), problem });
         }
         let file = KernelFile { release, architecture, sha256: digest(&bytes), modules, wanted: wanted(name) };
@@ -458,6 +481,37 @@ pub(crate) fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
     Ok(())
 }
 
+/// The options that a kernel lacks, as far as its folder tells: by `.config` or `config-RELEASE`, else by `modules.builtin`. Without
+/// these nothing is known: what is no module may be built in.
+fn lacking(tree: &Path, release: &str, modules: &BTreeMap<String, PathBuf>) -> Result<Vec<String>> {
+    let read = |path: &Path| fs::read_to_string(path).at("cannot read", path);
+    let of_release = format!("config-{release}");
+    let own = Some(tree.join(".config")).filter(|path| path.is_file());
+    let config = own.map_or_else(|| find(tree, &|name| name == of_release), |own| Ok(Some(own)))?;
+    let config = config.map(|path| read(&path)).transpose()?;
+    let built_in = find(tree, &|name| name == "modules.builtin")?.map(|path| read(&path)).transpose()?;
+    let is_built_in = |module: &str| {
+        let mut files = built_in.iter().flat_map(|lines| lines.lines()).filter_map(|line| line.rsplit('/').next());
+        files.any(|file| file.strip_suffix(".ko").is_some_and(|name| name.replace('-', "_") == module))
+    };
+    let of = |&(option, module): &(&str, Option<&str>)| {
+        let has_module = module.is_some_and(|module| modules.contains_key(module));
+        let value = config.as_ref().map(|config| {
+            config.lines().find_map(|line| line.strip_prefix(option)?.strip_prefix('=')).unwrap_or_default()
+        });
+        match (value, module) {
+            (Some("y"), _) => None,
+            (Some("m"), Some(module)) => (!has_module).then(|| format!("the module {module} of {option}=m")),
+            (Some(_), _) => Some(option.to_owned()),
+            (None, Some(module)) if built_in.is_some() && !has_module && !is_built_in(module) => {
+                Some(option.to_owned())
+            }
+            (None, _) => None,
+        }
+    };
+    Ok(NEEDED.iter().filter_map(of).collect())
+}
+
 /// What unpacks a kernel's modules into a folder.
 struct Unpacking<'a> {
     found: &'a BTreeMap<String, PathBuf>,
@@ -568,6 +622,27 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_lacks_the_options_that_neither_its_configuration_nor_its_modules_have() {
+        let tree = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| fs::write(tree.path().join(name), text).expect("written");
+        let modules = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), PathBuf::new())).collect();
+        let lacks = |names: &[&str]| lacking(tree.path(), "6.99", &modules(names)).expect("readable");
+        // Nothing is known.
+        assert!(lacks(&[]).is_empty());
+        write("modules.builtin", "kernel/drivers/virtio/virtio-pci.ko\nkernel/drivers/net/tun.ko\n");
+        assert_eq!(lacks(&["9p"]), ["CONFIG_NET_9P_VIRTIO"]);
+        assert!(lacks(&["9p", "9pnet_virtio"]).is_empty());
+        let all: String = NEEDED.iter().map(|(option, _)| format!("{option}=y\n")).collect();
+        write("config-6.98", "");
+        write("config-6.99", &all);
+        assert!(lacks(&[]).is_empty());
+        let without = all.replace("CONFIG_CGROUPS=y", "# CONFIG_CGROUPS is not set");
+        write(".config", &without.replace("CONFIG_9P_FS=y", "CONFIG_9P_FS=m"));
+        assert_eq!(lacks(&["9pnet"]), ["the module 9p of CONFIG_9P_FS=m", "CONFIG_CGROUPS"]);
+        assert_eq!(lacks(&["9p"]), ["CONFIG_CGROUPS"]);
+    }
+
+    #[test]
     fn an_arm64_kernel_says_its_release_in_its_words() {
         let mut image = vec![0_u8; 0x40];
         image[0x38..0x3c].copy_from_slice(b"ARM\x64");
@@ -599,6 +674,9 @@ mod tests {
         write("bzImage", &bz_image("6.99 "));
         assert!(refused().contains("CONFIG_FW_CFG_SYSFS=m"), "{}", refused());
         write("drivers/qemu_fw_cfg.ko", b"\0depends=\0");
+        write("modules.builtin", b"kernel/drivers/net/tun.ko\n");
+        assert!(refused().ends_with("needs: CONFIG_9P_FS, CONFIG_NET_9P_VIRTIO, CONFIG_VIRTIO_PCI"), "{}", refused());
+        fs::remove_file(tree.join("modules.builtin")).expect("removed");
         write("drivers/9p.ko", b"\0depends=9pnet\0");
         write("drivers/9pnet.ko", b"\0depends=\0vermagic=6.99 SMP\0");
         let kernel = build().expect("kept");

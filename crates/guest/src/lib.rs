@@ -30,6 +30,7 @@ mod disk;
 mod error;
 mod image;
 mod inside;
+mod kept;
 mod kernels;
 mod machine;
 mod machine_files;

@@ -3,7 +3,8 @@
 //! ```text
 //! $XDG_CACHE_HOME/lasthop/machines/
 //!   DIGEST/archive, memory, state     of a kernel, a program and an emulator; the memory is read, never written
-//!   booting                           locked by the process that boots one
+//!   DIGEST/kept.json                  checksums of these
+//!   booting                           locked by the process that boots one: with which kernel
 //!   processor-N                       locked by the process whose emulator has this processor
 //!   run-.../                          of a run under way, locked: console, words of the emulator, out/
 //! ```
@@ -11,10 +12,11 @@
 use crate::answers::answer_all;
 use crate::architecture::{Architecture, WATCHDOG_SLOT};
 use crate::debian::run;
-use crate::disk::{CLUSTER, state_on, write_disk};
+use crate::disk::{state_on, write_disk};
 use crate::error::{At as _, Error, Result};
-use crate::image::archive;
-use crate::kernels::{Kernel, cache, digest};
+use crate::image::{archive, of_jobs};
+use crate::kept::Kept;
+use crate::kernels::{Kernel, cache, digest, is_control};
 use crate::monitor::{Monitor, Next};
 use crate::processor::Processor;
 use crate::program::Program;
@@ -27,8 +29,9 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -42,6 +45,8 @@ pub const MEMORY_MIB: u32 = 1024;
 /// A nanosecond an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
 /// holds the emulator's threads apart.
 const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
+/// Has a kernel that is quiet say its warnings too.
+const WARNINGS: &str = "loglevel=5";
 /// By which the guest stops itself: see `stopping`.
 const WATCHDOG: &str = "i6300esb";
 /// What the programs of a job write: the files beside the console.
@@ -61,6 +66,7 @@ const MOST_STATES: usize = 6;
 pub(crate) const FOLDER: &str = "machines";
 /// How folders of work begin.
 pub(crate) const WORK: &str = "run-";
+const BOOTING: &str = "booting";
 /// Where a job's files are in the guest, and the name of the folder that it shares with this machine.
 pub(crate) const OUT: &str = "/out";
 pub(crate) const SHARE: &str = "out";
@@ -116,13 +122,13 @@ impl Output {
 pub struct Machine {
     /// The emulator's version, as it says it: a part of what a run depends on.
     pub emulator: String,
+    /// The modules of the kernel's congestion controls that it could not load, each with the reason. Runs do without them.
+    pub left_out: BTreeMap<String, String>,
     kernel: Kernel,
     /// `machines`.
     folder: PathBuf,
     /// The name of the state's folder.
     state: String,
-    /// Of its archive, in bytes.
-    archive: u64,
     /// Says that the state is in use.
     used: Mutex<Option<Flock<File>>>,
 }
@@ -158,8 +164,10 @@ impl Machine {
         fs::create_dir_all(&folder).at("cannot make", &folder)?;
         let archive = archive(program, &kernel, beside)?;
         let state = name_of_state(&emulator, &kernel, &archive);
-        let machine = Self { emulator, kernel, folder, state, archive: archive.len() as u64, used: Mutex::default() };
-        Ok(machine.keep_state(&archive, None, stop, say)?.then_some(machine))
+        let left_out = BTreeMap::new();
+        let machine = Self { emulator, left_out, kernel, folder, state, used: Mutex::default() };
+        let kept = machine.keep_state(&archive, None, stop, say)?;
+        Ok(kept.map(|Kept { left_out, .. }| Self { left_out, ..machine }))
     }
 
     /// The folder of the state.
@@ -167,49 +175,82 @@ impl Machine {
         self.folder.join(&self.state)
     }
 
-    /// Whether a state is kept whose files have their sizes.
-    fn has_state(&self) -> bool {
-        let has = |file: &str, bytes: u64| fs::metadata(self.kept().join(file)).is_ok_and(|found| found.len() == bytes);
-        has("archive", self.archive) && has("memory", u64::from(MEMORY_MIB) << 20) && has("state", CLUSTER as u64)
-    }
-
-    /// Has a state: that which is kept, if it is whole and not the bad one, or that of a boot. Returns whether it has, or was stopped.
-    fn keep_state(&self, archive: &[u8], bad: Option<u64>, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<bool> {
+    /// Has a state: that which is kept, if it is as it was and not the bad one, or that of a boot. `None` if `stop` ended that.
+    fn keep_state(
+        &self,
+        archive: &[u8],
+        bad: Option<u64>,
+        stop: &AtomicBool,
+        say: &dyn Fn(&str),
+    ) -> Result<Option<Kept>> {
         let to = self.kept();
-        let is_good = || self.has_state() && (bad.is_none() || number(&to) != bad);
-        let mut alone = None;
-        while !is_good() && alone.is_none() {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(false);
+        let (mut bad, mut alone, mut waits) = (bad, None, false);
+        loop {
+            let found = number(&to);
+            if found.is_some() && found != bad {
+                self.hold(&to)?;
+                match Kept::check(&to) {
+                    Ok(kept) => return Ok(Some(kept)),
+                    Err(why) => say(&format!("the state that was kept cannot be used: {why}")),
+                }
+                bad = found;
             }
-            alone = alone_in(&self.folder)?;
-        }
-        if is_good() {
-            self.hold(&to)?;
-            return Ok(true);
-        }
-        if to.exists() {
-            say("the state that was kept cannot be used");
+            if alone.is_some() {
+                break;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            // Another one may have booted it meanwhile: it is looked for once more.
+            alone = alone_in(&self.folder, &self.kernel.name)?;
+            if alone.is_none() && !waits {
+                let what = fs::read_to_string(self.folder.join(BOOTING)).unwrap_or_default();
+                say(&format!("waiting for another lasthop, which is booting {what}"));
+                waits = true;
+            }
         }
         say(&format!("booting {} once, and keeping its state (some 20 s)", self.kernel.name));
-        let new = self.work_folder()?;
-        fs::write(new.path().join("archive"), archive).at("cannot write", new.path())?;
-        if !self.boot(new.path(), stop)? {
-            return Ok(false);
-        }
+        let Some((new, left_out)) = self.booted(archive, stop, say)? else { return Ok(None) };
         for file in ["console", "words", SHARE, "disk", PROGRAMS_SAY[0], PROGRAMS_SAY[1]] {
             let path = new.path().join(file);
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
-        // A folder that has its name is whole, also after a power cut.
-        for file in ["archive", "memory", "state", "."] {
-            let path = new.path().join(file);
-            File::open(&path).and_then(|file| file.sync_all()).at("cannot write", &path)?;
-        }
+        let kept = Kept::write(new.path(), left_out)?;
         new.take_the_place_of(&to)?;
         self.hold(&to)?;
         self.shrink();
-        Ok(true)
+        Ok(Some(kept))
+    }
+
+    /// The folder of a boot, which is repeated without each congestion control that the kernel cannot load. `None` if `stop` ended it.
+    fn booted(
+        &self,
+        archive: &[u8],
+        stop: &AtomicBool,
+        say: &dyn Fn(&str),
+    ) -> Result<Option<(Work, BTreeMap<String, String>)>> {
+        let (mut archive, mut left_out) = (archive.to_vec(), self.left_out.clone());
+        loop {
+            let new = self.work_folder()?;
+            let why = match self.boot(new.path(), &archive, "", stop) {
+                Ok(true) => return Ok(Some((new, left_out))),
+                Ok(false) => return Ok(None),
+                Err(why) => why,
+            };
+            let refused = refused_in(&console_of(new.path())).filter(|(module, _)| !left_out.contains_key(module));
+            let Some((module, reason)) = refused else { return Err(why) };
+            // Once more, to hear what the kernel says of it.
+            let again = self.work_folder()?;
+            let _ = self.boot(again.path(), &archive, WARNINGS, stop);
+            let reason = kernels_words(&console_of(again.path()), &module).unwrap_or(reason);
+            say(&format!(
+                "{} cannot load its congestion control {module}, and does without: {reason}",
+                self.kernel.name
+            ));
+            left_out.insert(module, reason);
+            let names = self.kernel.modules.of_jobs.iter().filter(|name| !left_out.contains_key(*name));
+            archive.extend(of_jobs(names));
+        }
     }
 
     /// Keeps the state from being removed while this lives, and for longest afterwards.
@@ -244,12 +285,14 @@ impl Machine {
                 say(&why.to_string());
                 let path = self.kept().join("archive");
                 let archive = fs::read(&path).at("cannot read", &path)?;
-                if name_of_state(&self.emulator, &self.kernel, &archive) != self.state {
+                if !Kept::has(&self.kept(), "archive")? {
                     let problem = "it is damaged: remove its folder".to_owned();
                     return Err(Error::Kept { path, problem });
                 }
-                let has_another = self.keep_state(&archive, state, stop, &say)?;
-                if has_another { self.try_run(job, stop, hear, &mut is_reading) } else { Ok(None) }
+                match self.keep_state(&archive, state, stop, &say)? {
+                    Some(_) => self.try_run(job, stop, hear, &mut is_reading),
+                    None => Ok(None),
+                }
             }
             outcome => outcome,
         }
@@ -330,14 +373,17 @@ impl Machine {
         }
     }
 
-    /// Boots until the guest stops itself, and saves its state. Returns whether it did, or was stopped.
+    /// Boots until the guest stops itself, and saves its state. Returns whether it did, or was stopped. `words`: more for the kernel.
     ///
     /// Recording from a state needs the number of instructions, modulo 2^32, to be below 2^31, for the emulator counts
     /// the difference to zero in 32 bits (replay_advance_current_icount). The guest runs on until that holds.
-    fn boot(&self, work: &Path, stop: &AtomicBool) -> Result<bool> {
+    fn boot(&self, work: &Path, archive: &[u8], words: &str, stop: &AtomicBool) -> Result<bool> {
+        fs::write(work.join("archive"), archive).at("cannot write", work)?;
         write_disk(&work.join("disk"))?;
         let mut process = self.start(work, ".", Memory { at: ".", shared: true, asks: false }, |command| {
             command.args(["-drive", "file=disk,if=none,id=disk,format=qcow2"]);
+            // The last one counts.
+            command.args(["-append", &self.for_the_kernel(words)]);
         })?;
         let outcome = Self::until_saved(&mut process.monitor, work, stop);
         if !outcome.map_err(|error| process.explained(error, work))? {
@@ -406,8 +452,7 @@ impl Machine {
         command.args(["-fsdev", &format!("local,id=out,path={SHARE},security_model=none")]);
         command.args(["-device", &format!("virtio-9p-pci,fsdev=out,mount_tag={SHARE}")]);
         command.arg("-kernel").arg(self.kernel.image()).args(["-initrd", &format!("{state}/archive")]);
-        let (arguments, reserved) = (architecture.kernel_arguments(), reserved(architecture));
-        command.arg("-append").arg(format!("{arguments} {reserved} rdinit={} -- {INIT}", image::PROGRAM));
+        command.args(["-append", &self.for_the_kernel("")]);
         more(&mut command);
         command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
         // A Ctrl-C at the terminal is lasthop's.
@@ -430,6 +475,14 @@ impl Machine {
             Ok(_) => Ok(process),
             Err(error) => Err(process.explained(error, work)),
         }
+    }
+
+    /// The kernel's arguments, with more words.
+    fn for_the_kernel(&self, words: &str) -> String {
+        let architecture = self.kernel.architecture;
+        let (arguments, reserved) = (architecture.kernel_arguments(), reserved(architecture));
+        let space = if words.is_empty() { "" } else { " " };
+        format!("{arguments} {reserved} rdinit={}{space}{words} -- {INIT}", image::PROGRAM)
     }
 
     fn work_folder(&self) -> Result<Work> {
@@ -462,12 +515,15 @@ fn number(state: &Path) -> Option<u64> {
 }
 
 /// Held by the one process that boots a machine: others that begin at the same time wait for its state instead of booting the same.
-/// `None` after a moment, if another holds it.
-fn alone_in(machines: &Path) -> Result<Option<Flock<File>>> {
-    let path = machines.join("booting");
-    let file = File::create(&path).at("cannot write", &path)?;
+/// It says with which kernel. `None` after a moment, if another holds it.
+fn alone_in(machines: &Path, kernel: &str) -> Result<Option<Flock<File>>> {
+    let path = machines.join(BOOTING);
+    let file = File::options().create(true).truncate(false).write(true).open(&path).at("cannot write", &path)?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(alone) => Ok(Some(alone)),
+        Ok(mut alone) => {
+            alone.set_len(0).and_then(|()| alone.write_all(kernel.as_bytes())).at("cannot write", &path)?;
+            Ok(Some(alone))
+        }
         Err((_, Errno::EWOULDBLOCK)) => {
             std::thread::sleep(LOOK_EVERY);
             Ok(None)
@@ -591,6 +647,25 @@ impl Console {
     }
 }
 
+fn console_of(work: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(work.join("console")).unwrap_or_default()).replace('\r', "")
+}
+
+/// The module of a congestion control that a guest has ended for, and why it could not load it.
+fn refused_in(console: &str) -> Option<(String, String)> {
+    let mut said = console.lines().filter_map(|line| line.strip_prefix("guest: cannot load the module "));
+    let (module, reason) = said.find_map(|said| said.split_once(": "))?;
+    is_control(module).then(|| (module.to_owned(), reason.to_owned()))
+}
+
+/// What the kernel has said of a module: the lines that begin with a time in brackets.
+fn kernels_words(console: &str, module: &str) -> Option<String> {
+    let of_module = format!("{module}: ");
+    let lines = console.lines().filter_map(|line| line.strip_prefix('[')?.split_once("] ")?.1.strip_prefix(&of_module));
+    let lines: Vec<&str> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
+}
+
 /// The last lines of the console and of the emulator, each on a line of its own.
 fn words(work: &Path) -> String {
     const MOST_LINES: usize = 12;
@@ -601,4 +676,34 @@ fn words(work: &Path) -> String {
     let lines: Vec<&str> = text.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty()).collect();
     let first = lines.len().saturating_sub(MOST_LINES);
     lines[first..].iter().map(|line| format!("\n  {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_congestion_control_that_stops_a_boot_is_known_with_the_kernels_reason() {
+        let console = "[    0.900000] x: y\n[    1.217332] tcp_mine: Unknown symbol tcp_new (err -2)\n\
+                       guest: cannot load the module tcp_mine: No such file or directory (os error 2)\n[    1.3] reboot: Power down\n";
+        let (module, reason) = refused_in(console).expect("it is one");
+        assert_eq!((&*module, &*reason), ("tcp_mine", "No such file or directory (os error 2)"));
+        assert_eq!(kernels_words(console, "tcp_mine").as_deref(), Some("Unknown symbol tcp_new (err -2)"));
+        assert_eq!(kernels_words(console, "tcp_other"), None);
+        // What a run cannot do without.
+        assert_eq!(refused_in("guest: cannot load the module tcp_diag: x\n"), None);
+        assert_eq!(refused_in("guest: cannot load the module tun: x\n"), None);
+    }
+
+    #[test]
+    fn one_of_two_is_alone_and_says_with_which_kernel() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = alone_in(folder.path(), "a-kernel-with-a-long-name").expect("writable").expect("nobody holds it");
+        assert!(alone_in(folder.path(), "other").expect("writable").is_none());
+        let says = || fs::read_to_string(folder.path().join(BOOTING)).expect("readable");
+        assert_eq!(says(), "a-kernel-with-a-long-name");
+        drop(first);
+        let _second = alone_in(folder.path(), "other").expect("writable").expect("nobody holds it");
+        assert_eq!(says(), "other");
+    }
 }
