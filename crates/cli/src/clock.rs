@@ -111,9 +111,8 @@ impl ClockArguments {
         if let Some((_, twice)) = kernels.iter().enumerate().find(|(at, name)| kernels[..*at].contains(name)) {
             bail!("--kernel {twice} stands there twice; accepted: each kernel once");
         }
-        let named = if kernels.is_empty() { self.kernel.as_deref().into_iter().collect() } else { kernels };
-        for name in named {
-            Kernels::in_cache()?.find(name)?;
+        if self.kernel.is_some() {
+            self.named().into_iter().try_for_each(|name| Kernels::in_cache()?.find(name).map(|_| ()))?;
         }
         if self.wifi == WifiChoice::Mac80211 && !(self.is_virtual() && hosts == HostsKind::Kernel) {
             bail!(
@@ -158,6 +157,17 @@ impl ClockArguments {
         Ok(())
     }
 
+    /// Whether there is what the emulated machines need: their kernels, as they were kept, a program for each, and its emulator.
+    pub(crate) fn check_machines(&self) -> Result<()> {
+        let named = if self.is_virtual() { self.named() } else { Vec::new() };
+        named.into_iter().try_for_each(|name| checked(name).map(|_| ()))
+    }
+
+    /// The kernels of `--clock virtual`.
+    fn named(&self) -> Vec<&str> {
+        self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL).split(',').collect()
+    }
+
     /// The kernels that a comparison is to have, if there are several.
     pub(crate) fn kernels(&self) -> Vec<&str> {
         let kernels: Vec<&str> = self.kernel.iter().flat_map(|names| names.split(',')).collect();
@@ -196,8 +206,14 @@ impl ClockArguments {
 /// A kernel that is as it was kept, and the program that runs under it.
 fn checked(name: &str) -> Result<(Kernel, Program)> {
     let kernel = Kernels::in_cache()?.get(name)?;
-    let program = Program::of(kernel.architecture, lasthop_version::VERSION)?;
+    let program = program_for(&kernel)?;
     Ok((kernel, program))
+}
+
+/// The program that runs under a kernel, if there is also the kernel's emulator.
+pub(crate) fn program_for(kernel: &Kernel) -> lasthop_guest::Result<Program> {
+    let program = Program::of(kernel.architecture, lasthop_version::VERSION)?;
+    Machine::emulator(kernel.architecture).map(|_| program)
 }
 
 /// An emulated machine, ready to run.
@@ -298,7 +314,10 @@ impl Emulated {
         let folder = output.folder();
         // 1: it ran, and is not valid. Of exec it is the command's.
         if !(runs_programs || matches!(output.code, 0 | 1)) || !folder.join(RUN).exists() {
-            bail!("in the emulated machine ({}): {}", self.machine.kernel().name, error_in(&output.said));
+            let left_out = self.machine.left_out.iter();
+            let left_out: String =
+                left_out.map(|(module, why)| format!("; it could not load {module}: {why}")).collect();
+            bail!("in the emulated machine ({}{left_out}): {}", self.machine.kernel().name, error_in(&output.said));
         }
         let (mut result, series) = lasthop_report::read_run(&folder.join(RUN))?;
         result.used.clock = Some(lasthop_scenario::Clock::Virtual);

@@ -2,11 +2,12 @@
 
 mod network;
 
+use crate::clock::program_for;
 use crate::numbers::whole;
 use anyhow::Result;
 use clap::Args;
 use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, rts_left, wifi_link};
-use lasthop_guest::{Architecture, Kernel, Kernels, Machine, Program};
+use lasthop_guest::{Architecture, Kernel, Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
 use lasthop_scenario::Override;
 use serde::Serialize;
@@ -235,14 +236,10 @@ fn virtual_time() -> Possible {
         Ok(kernels) => kernels.into_iter().filter(Kernel::is_of_this_build),
         Err(error) => return no(error.to_string()),
     };
-    let can = |kernel: &Kernel| {
-        Machine::emulator(kernel.architecture)?;
-        Program::of(kernel.architecture, lasthop_version::VERSION).map(|_| ())
-    };
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for kernel in kernels {
-        match can(&kernel) {
-            Ok(()) => with.push(kernel.name),
+        match program_for(&kernel) {
+            Ok(_) => with.push(kernel.name),
             Err(error) => without.push(format!("{}: {error}", kernel.name)),
         }
     }

@@ -1,5 +1,6 @@
 //! `lasthop kernels`.
 
+use crate::clock::program_for;
 use crate::{Interrupted, say, stop_on_signals, tell};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -52,7 +53,13 @@ pub(crate) fn run(arguments: &KernelsArguments) -> Result<ExitCode> {
 
 fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
     let kernels = Kernels::in_cache()?;
-    let kept = |kernel: &Kernel| say(&format!("{}: {}, {}", kernel.name, kernel.release, kernel.architecture));
+    let kept = |kernel: &Kernel| {
+        say(&format!("{}: {}, {}", kernel.name, kernel.release, kernel.architecture))?;
+        if let Err(error) = program_for(kernel) {
+            tell(format_args!("--clock virtual cannot have it yet: {error}"));
+        }
+        Ok(())
+    };
     let fetching = |said: &str| tell(format_args!("{said}"));
     match command {
         KernelsCommand::List => {
@@ -80,9 +87,10 @@ fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
 fn list(here: &[Kernel]) -> Result<()> {
     let missing = names().filter(|(name, _)| here.iter().all(|kernel| kernel.name != *name));
     let missing = missing.map(|(name, of)| (name, of, format!("not here: lasthop kernels fetch {name}")));
-    let what = |kernel: &Kernel| match kernel.is_of_this_build() {
-        true => kernel.release.clone(),
-        false => format!("{}, kept by another version of lasthop: fetch or build it again", kernel.release),
+    let what = |kernel: &Kernel| match (kernel.is_of_this_build(), program_for(kernel)) {
+        (true, Ok(_)) => kernel.release.clone(),
+        (true, Err(error)) => format!("{}, which cannot run yet: {error}", kernel.release),
+        (false, _) => format!("{}, kept by another version of lasthop: fetch or build it again", kernel.release),
     };
     let here = here.iter().map(|kernel| (kernel.name.as_str(), kernel.architecture, what(kernel)));
     let lines: Vec<_> = here.chain(missing).collect();

@@ -204,7 +204,6 @@ enum Traffic {
 impl Common {
     /// Whether these hosts can run the scenario.
     fn check(&self, scenario: &Scenario) -> Result<()> {
-        self.clock.check(self.hosts.hosts_kind())?;
         self.clock.check_wifi(scenario)?;
         match self.hosts {
             Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
@@ -262,6 +261,7 @@ impl Traffic {
 /// `lasthop run`.
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let common = &arguments.common;
+    common.clock.check(common.hosts.hosts_kind())?;
     let seed = arguments.seed.map(Override::seed);
     let overrides: Vec<Override> = common.overrides.iter().cloned().chain(seed).collect();
     let found = Found::scenario(&common.scenario)?;
@@ -342,6 +342,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     if let Some([one, later]) = Vary::without_effect(&arguments.varied) {
         bail!("--vary {one} has no effect before --vary {later}; accepted: each key once, with all its values");
     }
+    common.clock.check(common.hosts.hosts_kind())?;
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
     let cases = Vary::also(cases, "kernel", &common.clock.kernels());
     if cases.len() < 2 && arguments.seeds < 2 {

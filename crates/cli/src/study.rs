@@ -213,6 +213,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
         let stored = arguments.store.look(hosts, (runner.model)())?;
         return tell_plan(arguments, &study, &planned, of_study, part, &stored, jobs);
     }
+    arguments.clock.check_machines()?;
     let stored = arguments.store.open(hosts, (runner.model)())?;
     let beside = arguments.clock.memory(hosts);
     check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: false, beside })?;

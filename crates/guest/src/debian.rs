@@ -104,7 +104,7 @@ pub(crate) fn run_until(command: &mut Command, package: &'static str, stop: &Ato
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |said: String| Error::Failed { what: program.clone(), said };
     if !is_here(&program) {
-        return Err(failed(format!("it is not here (Debian: apt install {package})")));
+        return Err(Error::Program { program, package });
     }
     let mut tied = Command::new("setpriv");
     tied.args(["--pdeathsig", "KILL"]).arg(&program).args(command.get_args());
@@ -115,7 +115,7 @@ pub(crate) fn run_until(command: &mut Command, package: &'static str, stop: &Ato
     // A Ctrl-C at the terminal is lasthop's.
     tied.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = tied.spawn().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::Program { program: "setpriv", package: "util-linux" },
+        std::io::ErrorKind::NotFound => Error::Program { program: "setpriv".to_owned(), package: "util-linux" },
         _ => failed(error.to_string()),
     })?;
     let group = Pid::from_raw(child.id() as i32);
@@ -155,7 +155,7 @@ mod tests {
         let error = run(Command::new("ls").arg("/nonexistent").env("LC_ALL", "C"), "coreutils").expect_err("none");
         assert!(error.to_string().contains("ls /nonexistent failed: ls: cannot access"), "{error}");
         let error = run(&mut Command::new("no-such-program"), "its-package").expect_err("none").to_string();
-        assert_eq!(error, "no-such-program failed: it is not here (Debian: apt install its-package)");
+        assert_eq!(error, "no-such-program is not here (Debian: apt install its-package)");
         // The shell's own child ends too.
         let since = Instant::now();
         let ended = run_until(Command::new("sh").args(["-c", "sleep 600; true"]), "dash", &AtomicBool::new(true));

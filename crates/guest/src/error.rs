@@ -1,7 +1,7 @@
 //! Why a guest cannot run.
 
 use crate::architecture::Architecture;
-use crate::kernels::all_names;
+use crate::kernels::{all_names, names};
 use std::io;
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub enum Error {
     #[error("{program} is not here (Debian: apt install {package})")]
     Program {
         /// The program.
-        program: &'static str,
+        program: String,
         /// The package that has it.
         package: &'static str,
     },
@@ -61,8 +61,12 @@ pub enum Error {
     },
     /// There is no such kernel.
     #[error(
-        "there is no kernel {name:?} here; accepted: {here}; `lasthop kernels fetch NAME` brings {}, `build` one of your own",
-        all_names()
+        "there is no kernel {name:?} here; accepted: {here}; {}",
+        if names().any(|(known, _)| known == name) {
+            format!("`lasthop kernels fetch {name}` brings it")
+        } else {
+            format!("`lasthop kernels fetch NAME` brings {}, `build` one of your own", all_names())
+        }
     )]
     Kernel {
         /// The name.

@@ -463,7 +463,7 @@ impl Machine {
             None => command.spawn(),
         };
         let mut child = spawned.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::Program { program: "setpriv", package: "util-linux" },
+            ErrorKind::NotFound => Error::Program { program: "setpriv".to_owned(), package: "util-linux" },
             _ => Error::Failed { what: "starting the emulator".to_owned(), said: error.to_string() },
         })?;
         let mut process = Process { monitor: Monitor::of(&mut child), child, _processor: processor };

@@ -586,7 +586,15 @@ pub(crate) fn made_by(build: &lasthop_scenario::Build, used: &UsedKernel) -> Str
             format!("kernel hosts, {time} time{release}{wifi}")
         }
     };
-    format!("lasthop {}{commit}; {habitat}", build.version)
+    format!("lasthop {}{commit}; {habitat}{}", build.version, emulated(used))
+}
+
+/// The kernel of an emulated machine, and what emulated it.
+fn emulated(used: &UsedKernel) -> String {
+    let kernel = used.kernel.iter().map(|name| format!(", kernel {name}"));
+    let digest = used.kernel_digest.iter().map(|digest| format!(" (digest {digest})"));
+    let emulator = used.emulator.iter().map(|emulator| format!(", {emulator}"));
+    kernel.chain(digest).chain(emulator).collect()
 }
 
 /// A host's name, or else its number.

@@ -187,8 +187,9 @@ fn used_by(comparison: &Comparison) -> (UsedKernel, usize) {
     let (kernels, kernel) = distinct(|used| used.kernel.as_ref());
     let (_, kernel_release) = distinct(|used| used.kernel_release.as_ref());
     let (_, kernel_digest) = distinct(|used| used.kernel_digest.as_ref());
+    let (_, emulator) = distinct(|used| used.emulator.as_ref());
     let used = all().next().cloned().unwrap_or_default();
-    (UsedKernel { kernel, kernel_release, kernel_digest, ..used }, kernels.max(1))
+    (UsedKernel { kernel, kernel_release, kernel_digest, emulator, ..used }, kernels.max(1))
 }
 
 fn compare_command(comparison: &Comparison, used: &UsedKernel, kernels: usize) -> String {

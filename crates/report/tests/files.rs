@@ -256,6 +256,7 @@ fn kinds_of_hosts_are_told_apart_and_a_run_that_is_not_valid_says_so() {
     lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(page.contains("Not valid") && page.contains("2310 us late"));
+    assert!(page.contains("kernel debian-6.12 (digest 0123456789abcdef), QEMU emulator version 7.2.22."), "{page}");
     assert!(text(&folder.path.join("figures/rtt.svg")).contains("download"));
 }
 
