@@ -214,6 +214,8 @@ class Result(_Document):
     """What emulated that machine; clock virtual only."""
     wifi: str | None
     """Whose Wi-Fi carried the last hop, if not the model's alone: mac80211."""
+    queue: str | None
+    """Whose the access point's downlink queue was, if not the model's: linux."""
     wall_s: float
     """Seconds that the run took."""
     events: int

@@ -31,6 +31,17 @@ pub(crate) struct ClockArguments {
     /// radios in the machine of `--clock virtual`, over the model's medium
     #[arg(long, value_enum, default_value = "model")]
     wifi: WifiChoice,
+    /// The downlink queue of a wired access point before kernel hosts: `model`: the network model's; `linux`: the kernel's own
+    /// discipline of the same name, at the access point's rate
+    #[arg(long, value_enum, default_value = "model")]
+    queue: QueueChoice,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum QueueChoice {
+    #[default]
+    Model,
+    Linux,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -70,6 +81,11 @@ impl ClockArguments {
     /// Whether hosts have the radios of the machine that this is.
     pub(crate) fn has_radios(&self) -> bool {
         self.wifi == WifiChoice::Here
+    }
+
+    /// Whether the downlink queue is the kernel's own.
+    pub(crate) fn has_linux_queue(&self) -> bool {
+        self.queue == QueueChoice::Linux
     }
 
     /// How time passes, in words.
@@ -119,24 +135,35 @@ impl ClockArguments {
                 "--wifi mac80211 is Linux's own Wi-Fi in an emulated machine: it needs --hosts kernel --clock virtual"
             );
         }
+        if self.has_linux_queue() && hosts == HostsKind::Simulated {
+            bail!(
+                "--queue linux is a kernel's own queue: it needs --hosts kernel (accepted with simulated hosts: model)"
+            );
+        }
         if self.wifi == WifiChoice::Here && !lasthop_guest::is_inside() {
             bail!("--wifi mac80211-here is for the emulated machine itself (accepted: model, mac80211)");
         }
         Ok(())
     }
 
-    /// Whether the Wi-Fi that these say can carry the scenario.
-    pub(crate) fn check_wifi(&self, scenario: &Scenario) -> Result<()> {
+    /// Whether the last hop that these say can carry the scenario.
+    pub(crate) fn check_last_hop(&self, scenario: &Scenario) -> Result<()> {
         if self.wifi == WifiChoice::Mac80211 {
             lasthop_lab::check_radios(scenario)?;
+        }
+        if self.has_linux_queue() {
+            lasthop_lab::check_linux_queue(scenario)?;
         }
         Ok(())
     }
 
-    /// Refuses what has the model's Wi-Fi alone.
-    pub(crate) fn check_no_radios(&self, what: &str) -> Result<()> {
+    /// Refuses what has the model's last hop alone.
+    pub(crate) fn check_last_hop_is_the_models(&self, what: &str) -> Result<()> {
         if self.wifi == WifiChoice::Mac80211 {
             bail!("{what} does not go with --wifi mac80211 as yet (accepted: --wifi model)");
+        }
+        if self.has_linux_queue() {
+            bail!("{what} does not go with --queue linux as yet (accepted: --queue model)");
         }
         Ok(())
     }
@@ -199,7 +226,7 @@ impl ClockArguments {
         let digest = kernel.digest()?;
         let machine = Machine::ready(kernel, &program, beside.as_deref(), stop, &say)?;
         let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
-        Ok(Emulated { machine: machine.ok_or_else(nothing)?, digest, radios })
+        Ok(Emulated { machine: machine.ok_or_else(nothing)?, digest, radios, linux_queue: self.has_linux_queue() })
     }
 }
 
@@ -223,6 +250,8 @@ pub(crate) struct Emulated {
     digest: String,
     /// Whether the hosts of its runs have simulated radios.
     radios: bool,
+    /// Whether the downlink queue of its runs is the kernel's.
+    linux_queue: bool,
 }
 
 /// Where the scenario is in the guest, and what it leaves.
@@ -243,6 +272,9 @@ impl Emulated {
         let mut words = vec!["run".to_owned(), SCENARIO.to_owned(), "--hosts=kernel".to_owned()];
         if self.radios {
             words.push("--wifi=mac80211-here".to_owned());
+        }
+        if self.linux_queue {
+            words.push("--queue=linux".to_owned());
         }
         if kept.records.is_some() {
             words.push(format!("--records=/out/{RECORDS}"));

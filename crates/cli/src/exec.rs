@@ -242,7 +242,7 @@ fn hand_out(
 /// In an emulated machine, which has this one's files.
 fn in_guest(arguments: &ExecArguments, scenario: &Scenario, programs: &[(u16, &[OsString])]) -> Result<ExitCode> {
     ClockArguments::check_scenario(scenario, TrafficSource::Own)?;
-    arguments.clock.check_no_radios("exec")?;
+    arguments.clock.check_last_hop_is_the_models("exec")?;
     let refused = [(arguments.internet, "--internet"), (arguments.netns.is_some(), "--netns")];
     if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
         bail!("{option}: an emulated machine has no network but the scenario's; --clock real has this machine's");
@@ -315,6 +315,7 @@ fn executed(
         capture,
         records: None,
         radios: false,
+        linux_queue: false,
     };
     let outcome = lasthop_lab::exec(scenario, &options, guest);
     progress.finish();

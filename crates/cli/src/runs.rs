@@ -204,7 +204,7 @@ enum Traffic {
 impl Common {
     /// Whether these hosts can run the scenario.
     fn check(&self, scenario: &Scenario) -> Result<()> {
-        self.clock.check_wifi(scenario)?;
+        self.clock.check_last_hop(scenario)?;
         match self.hosts {
             Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
                 bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
@@ -268,7 +268,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let scenario = found.load(&overrides)?;
     common.check(&scenario)?;
     if arguments.capture.pcap.is_some() {
-        common.clock.check_no_radios("--pcap")?;
+        common.clock.check_last_hop_is_the_models("--pcap")?;
     }
     tell_of_changes(&scenario);
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
@@ -575,7 +575,7 @@ fn one_run(
         Habitat::Kernel => {
             let traffic = common.traffic.source();
             let records = records.map(|(_, records)| records);
-            let radios = common.clock.has_radios();
+            let (radios, linux_queue) = (common.clock.has_radios(), common.clock.has_linux_queue());
             let options = || lasthop_lab::Options {
                 traffic,
                 build: build(),
@@ -585,6 +585,7 @@ fn one_run(
                 capture,
                 records,
                 radios,
+                linux_queue,
             };
             let once = || lasthop_lab::run(scenario, &options());
             let again = |result: &RunResult| tell_again(&scenario.name, result);

@@ -119,9 +119,12 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
             HostsKind::Simulated => lasthop_sim::check(scenario)?,
             HostsKind::Kernel if arguments.clock.is_virtual() => {
                 ClockArguments::check_scenario(scenario, lasthop_lab::TrafficSource::Own)?;
-                arguments.clock.check_wifi(scenario)?;
+                arguments.clock.check_last_hop(scenario)?;
             }
-            HostsKind::Kernel => lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own)?,
+            HostsKind::Kernel => {
+                lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own)?;
+                arguments.clock.check_last_hop(scenario)?;
+            }
         }
         Ok(())
     };
@@ -153,6 +156,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
                         capture: None,
                         records: None,
                         radios: false,
+                        linux_queue: arguments.clock.has_linux_queue(),
                     },
                 )?
             }

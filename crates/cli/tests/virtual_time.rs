@@ -8,3 +8,4 @@ mod kernel_hosts_last_link;
 mod kernel_hosts_runs;
 mod kernel_hosts_traffic;
 mod laws_in_guests;
+mod linux_queue;

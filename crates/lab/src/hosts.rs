@@ -189,7 +189,7 @@ impl Hosts {
         let mut access_point = None;
         if radios {
             let namespace = Namespace::new()?;
-            devices.push(namespace.run(access_point_device)?);
+            devices.push(namespace.run(router_device)?);
             radios::take_radio(0, &namespace, radios::OF_ACCESS_POINT)?;
             access_point = Some(namespace);
             for host in hosts {
@@ -327,10 +327,13 @@ fn radio_host(spec: &HostSpec) -> Result<()> {
     stack_of(&spec.kind).set_sysctls()
 }
 
-/// The way on from an access point that routes.
-fn access_point_device() -> Result<Tun> {
+/// The way on from an access point that routes; of a router with a queue the way there as well.
+pub(crate) fn router_device() -> Result<Tun> {
     quiet(false)?;
     sysctl("ipv4/ip_forward", "1")?;
+    // What goes back by the device by which it came.
+    sysctl("ipv4/conf/all/send_redirects", "0")?;
+    sysctl("ipv4/conf/default/send_redirects", "0")?;
     Tun::new(Settings {
         addresses: vec![(AddressPlan::ACCESS_POINT.into(), 32)],
         queue_packets: UNREAD_PACKETS,

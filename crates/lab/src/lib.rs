@@ -34,6 +34,7 @@ mod internet;
 mod iperf3;
 mod laws;
 mod leftovers;
+mod linux_queue;
 mod measure;
 mod medium;
 mod namespace;
@@ -70,6 +71,8 @@ use lasthop_units::{Span, Time};
 use laws::{Laws, LinkSample};
 use leftovers::Netns;
 pub use leftovers::check_netns;
+use linux_queue::LinuxQueue;
+pub use linux_queue::check_linux_queue;
 use measure::Measured;
 pub use medium::{AirShares, ChannelReport, MEDIUM_KEYS, MediumReport, check_medium, medium};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -138,6 +141,8 @@ pub struct Options<'a> {
     /// Whether the last hop is mac80211 over simulated radios, which [`check_radios`] has accepted: an access point and as many more as
     /// there are hosts, in this namespace.
     pub radios: bool,
+    /// Whether the downlink queue of the wired access point is this kernel's, which [`check_linux_queue`] has accepted.
+    pub linux_queue: bool,
 }
 
 /// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
@@ -189,6 +194,9 @@ fn run_in_steps(
     let config = if options.radios { radios::wires(scenario) } else { medium_config(scenario, &specs) };
     let mut network = Network::new(&config, scenario.seed)?;
     network.read_acks(acks::read);
+    if options.linux_queue {
+        network.pass_down();
+    }
     let mut servers = Servers::of(scenario, &specs)?;
     let laws = Laws::load(&specs)?;
     let programs = guest.map_or(&[][..], |guest| guest.programs);
@@ -208,6 +216,7 @@ fn run_in_steps(
         }
         None => None,
     };
+    let queue = options.linux_queue.then(|| LinuxQueue::new(scenario)).transpose()?;
     let outside = guest.map(|guest| Outside::open(guest, &hosts)).transpose()?;
     let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.records, options.stop)? else {
         return Ok(None);
@@ -238,7 +247,8 @@ fn run_in_steps(
     let over = AtomicBool::new(false);
     let shortest_sleep = if config.aggregates() { grain.moderation } else { Span::ZERO };
     let bell = Bell::default();
-    let real_time = RealTime::new(network, &hosts, (&stations, &bell), clock, shortest_sleep)?.showing(options.capture);
+    let real_time = RealTime::new(network, &hosts, (&stations, &bell), clock, shortest_sleep)?;
+    let real_time = real_time.showing(options.capture).with_queue(queue)?;
     // A guest is on its hosts and on its server, the last, which is as the first of these.
     let of_guest = (0..stations.len()).filter(|end| has_guest(*end)).map(|end| guest::queues::End {
         namespace: &hosts.namespaces[end],
@@ -670,6 +680,7 @@ mod tests {
                 capture: None,
                 records: None,
                 radios: false,
+                linux_queue: false,
             };
             let ((result, _), _) =
                 run_in_steps(&scenario, &options, None, grain).expect("root").expect("it is not stopped");

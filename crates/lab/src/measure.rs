@@ -3,6 +3,7 @@
 use crate::agents::AgentReport;
 use crate::hosts::{DeviceDrops, has_links};
 use crate::laws::LinkSample;
+use crate::linux_queue::LinuxQueueReport;
 use crate::medium::MediumReport;
 use crate::radios;
 use crate::real_time;
@@ -10,8 +11,8 @@ use crate::traffic;
 use lasthop_laws::Applied;
 use lasthop_measure::{Counted, Finished, Measurement, RealTime};
 use lasthop_scenario::{
-    AgentMode, Build, Direction, FlowSpec, HostPolicyResult, HostSpec, InvalidKind, LastLinkResult, Lateness,
-    RunResult, Scenario, Series, Wifi,
+    AccessResult, AgentMode, Build, Direction, FlowSpec, HostPolicyResult, HostSpec, InvalidKind, LastLinkResult,
+    Lateness, Queue, RunResult, Scenario, Series, Wifi,
 };
 use lasthop_units::{Span, Time};
 use std::time::Duration;
@@ -104,6 +105,19 @@ impl Measured<'_> {
             notes: self.notes(),
             real_time: Some(real_time),
         });
+        if let Some(LinuxQueueReport { queue, drops, utilization }) = self.medium.linux_queue {
+            result.used.queue = Some(Queue::Linux);
+            result.access = AccessResult {
+                downlink_drops: drops,
+                downlink_marks: queue.marks,
+                downlink_queue_mean: Some(queue.mean_packets),
+                downlink_queue_p95: Some(queue.p95_packets as f64),
+                downlink_queue_max: Some(queue.max_packets as u64),
+                ..result.access
+            };
+            // The model's is that of its way up.
+            result.utilization = result.utilization.max(utilization);
+        }
         if let Some(medium) = &self.radios {
             result.used.wifi = Some(Wifi::Mac80211);
             result.access = radios::access(medium, self.device_drops, result.access.path_drops);

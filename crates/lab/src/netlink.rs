@@ -2,7 +2,7 @@
 
 use crate::error::{Doing, Result};
 use lasthop_units::{Bytes, Rate};
-use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE};
+use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
@@ -10,7 +10,8 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::tc::{
-    TcAttribute, TcFilterU32Option, TcHandle, TcMessage, TcOption, TcU32Key, TcU32Selector, TcU32SelectorFlags,
+    TcAttribute, TcFilterU32Option, TcHandle, TcMessage, TcOption, TcStats2, TcU32Key, TcU32Selector,
+    TcU32SelectorFlags,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -185,6 +186,64 @@ impl Netlink {
         // Replaces the previous discipline. A token bucket with the same handle is changed and keeps its queue.
         self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
             .doing("cannot set a token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
+    }
+
+    /// Gives the link a queueing discipline with these options.
+    pub(crate) fn queue_by(&mut self, interface_index: u32, kind: &str, options: TcAttribute) -> Result<()> {
+        self.discipline(interface_index, (TcHandle::ROOT, TcHandle { major: LANES, minor: 0 }), kind, options)
+    }
+
+    /// The same behind a token bucket (tc-tbf(8)) of this rate and burst, which sends one packet after the other.
+    pub(crate) fn send_at(
+        &mut self,
+        interface_index: u32,
+        rate: Rate,
+        burst: Bytes,
+        kind: &str,
+        options: TcAttribute,
+    ) -> Result<()> {
+        let [bucket, inside] = [LANES, LANES + 1].map(|major| TcHandle { major, minor: 0 });
+        // Its own queue is replaced at once.
+        let of_bucket = TcAttribute::Options(token_bucket(rate, burst, burst));
+        self.discipline(interface_index, (TcHandle::ROOT, bucket), "tbf", of_bucket)?;
+        self.discipline(interface_index, (TcHandle { major: LANES, minor: 1 }, inside), kind, options)
+    }
+
+    fn discipline(
+        &mut self,
+        interface_index: u32,
+        place: (TcHandle, TcHandle),
+        kind: &str,
+        options: TcAttribute,
+    ) -> Result<()> {
+        let mut message = traffic_control(interface_index, place, kind, Vec::new());
+        message.attributes.push(options);
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE).doing(format_args!(
+            "cannot give a TUN device the queueing discipline {kind} (the kernel needs it, and one of `lasthop kernels fetch` that was \
+             kept before it could be asked for is to be fetched again)"
+        ))
+    }
+
+    /// The packets that wait in the link's queue, and those that it has dropped since it was made, inside or at its tail.
+    pub(crate) fn queued(&mut self, interface_index: u32) -> Result<(usize, u64)> {
+        const DOING: &str = "cannot ask for the queue of a TUN device";
+        let all = self.0.ask(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()), NLM_F_DUMP).doing(DOING)?;
+        let of_root = all.into_iter().find_map(|answer| match answer {
+            RouteNetlinkMessage::NewQueueDiscipline(message)
+                if message.header.index == interface_index as i32 && message.header.parent == TcHandle::ROOT =>
+            {
+                let stats = message.attributes.into_iter().find_map(|attribute| match attribute {
+                    TcAttribute::Stats2(stats) => Some(stats),
+                    _ => None,
+                })?;
+                stats.into_iter().find_map(|one| match one {
+                    TcStats2::Queue(queue) => Some((queue.qlen as usize, queue.drops.into())),
+                    _ => None,
+                })
+            }
+            _ => None,
+        });
+        of_root.ok_or_else(|| io::Error::other("it has none")).doing(DOING)
     }
 
     fn request(&mut self, payload: RouteNetlinkMessage, flags: u16) -> io::Result<()> {

@@ -21,13 +21,14 @@
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
+use crate::linux_queue::{LinuxQueue, LinuxQueueReport};
 use crate::samples::Kept;
 use crate::small_queues::Station;
 use crate::tun::MTU;
 use crate::valve::{Bell, is_waker};
 use lasthop_capture::{Capture, Side};
 use lasthop_network::{
-    AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Seen, Standard, Statistics,
+    AccessConfig, Delivery, Departure, Destination, Network, NodeId, Packet, QueueId, Seen, Standard, Statistics,
 };
 use lasthop_units::{Bytes, Ecn, Span, Time};
 use nix::errno::Errno;
@@ -91,6 +92,8 @@ pub(crate) struct Report {
     pub(crate) events: u64,
     /// Whether the schedule's end was reached.
     pub(crate) complete: bool,
+    /// What Linux's own downlink queue has counted, if there was one.
+    pub(crate) linux_queue: Option<LinuxQueueReport>,
 }
 
 /// The length of one queue at one moment.
@@ -191,6 +194,8 @@ pub(crate) struct RealTime<'a> {
     refused: u64,
     capture: Option<&'a Mutex<Capture>>,
     seen: Vec<Seen<Arc<[u8]>>>,
+    /// The downlink queue, if it is Linux's; its device is behind those of the ends.
+    linux_queue: Option<LinuxQueue>,
 }
 
 impl<'a> RealTime<'a> {
@@ -248,6 +253,7 @@ impl<'a> RealTime<'a> {
             refused: 0,
             capture: None,
             seen: Vec::new(),
+            linux_queue: None,
         })
     }
 
@@ -257,6 +263,16 @@ impl<'a> RealTime<'a> {
             self.network.watch();
         }
         Self { capture, ..self }
+    }
+
+    /// Puts this queue behind the model's downlink.
+    pub(crate) fn with_queue(mut self, queue: Option<LinuxQueue>) -> Result<Self> {
+        if let Some(queue) = &queue {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, self.readable.len() as u64);
+            self.epoll.add(queue.device(), event).doing("cannot watch the TUN device of a queue")?;
+            self.readable.push(true);
+        }
+        Ok(Self { linux_queue: queue, ..self })
     }
 
     /// Shows what has happened inside the network, and then this packet at a host.
@@ -294,6 +310,7 @@ impl<'a> RealTime<'a> {
                 self.lateness = Histogram::new();
                 self.turnaround = Histogram::new();
                 self.stations.iter().for_each(Station::reset);
+                self.linux_queue.iter_mut().for_each(|queue| queue.reset(now));
             }
             if now >= next_sample {
                 self.sample_queues(now, &mut queues);
@@ -307,6 +324,7 @@ impl<'a> RealTime<'a> {
             }
             self.turn += 1;
             self.deliver(now)?;
+            self.deliver_queued()?;
             let more = self.collect()?;
             let wakeup = [self.network.next_wakeup(), Some(next_sample), Some(end), warm].into_iter().flatten().min();
             let free = match wakeup {
@@ -346,6 +364,7 @@ impl<'a> RealTime<'a> {
         let statistics = self.network.statistics(now);
         Ok(Report {
             complete,
+            linux_queue: self.linux_queue.map(|queue| queue.report(now)),
             events: statistics.events,
             statistics,
             queues: queues.into_parts().0,
@@ -364,16 +383,52 @@ impl<'a> RealTime<'a> {
             let packet = &marked(&delivery.packet);
             self.show(Some((delivery.at, delivery.to, Side::In, packet)));
             let end = self.hosts.plan.end(delivery.to, packet);
-            let taken = self.hosts.device(end).write(packet).doing("cannot write to a TUN device")?;
-            self.refused += u64::from(!taken);
-            self.lateness.record(self.clock.now().saturating_since(delivery.at));
-            if let Some(asked) = self.asked.get_mut(end).filter(|_| !self.readable[end]) {
-                let older = asked.filter(|asked| asked.turn == self.turn);
-                *asked = older.or(Some(Asked { at: delivery.at, turn: self.turn }));
+            match &mut self.linux_queue {
+                Some(queue) if end < self.held.len() && LinuxQueue::takes(&self.hosts.plan, packet) => {
+                    self.refused += u64::from(!queue.join(packet)?);
+                }
+                _ => self.hand_over(delivery.at, end, packet)?,
             }
+            self.lateness.record(self.clock.now().saturating_since(delivery.at));
         }
         self.deliveries = deliveries;
         self.count_departures();
+        Ok(())
+    }
+
+    /// Hands a packet that is due at `at` to an end.
+    fn hand_over(&mut self, at: Time, end: usize, packet: &[u8]) -> Result<()> {
+        let taken = self.hosts.device(end).write(packet).doing("cannot write to a TUN device")?;
+        self.refused += u64::from(!taken);
+        if let Some(asked) = self.asked.get_mut(end).filter(|_| !self.readable[end]) {
+            let older = asked.filter(|asked| asked.turn == self.turn);
+            *asked = older.or(Some(Asked { at, turn: self.turn }));
+        }
+        Ok(())
+    }
+
+    /// Hands over what has left Linux's queue.
+    fn deliver_queued(&mut self) -> Result<()> {
+        let Some(mut queue) = self.linux_queue.take() else { return Ok(()) };
+        let mut buffer = [0; MTU];
+        let device = self.hosts.devices.len();
+        while self.readable[device] {
+            match queue.leave(&mut buffer)? {
+                None => self.readable[device] = false,
+                Some(length) => {
+                    let packet = &buffer[..length];
+                    match self.hosts.plan.destination(packet) {
+                        Some(Destination::Node(to)) => {
+                            let end = self.hosts.plan.end(to, packet);
+                            self.hand_over(self.clock.now(), end, packet)?;
+                        }
+                        _ => self.unroutable += 1,
+                    }
+                }
+            }
+        }
+        queue.look(self.clock.now())?;
+        self.linux_queue = Some(queue);
         Ok(())
     }
 
@@ -489,7 +544,9 @@ impl<'a> RealTime<'a> {
 
     fn sample_queues(&self, at: Time, queues: &mut Kept<QueueSample>) {
         for &place in &self.places {
-            queues.push(QueueSample { at, place, packets: self.network.queue_packets(place) });
+            let of_linux = self.linux_queue.as_ref().filter(|_| place == QueueId::AccessPoint);
+            let packets = of_linux.map_or_else(|| self.network.queue_packets(place), LinuxQueue::packets);
+            queues.push(QueueSample { at, place, packets });
         }
     }
 }

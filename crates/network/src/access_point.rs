@@ -152,6 +152,13 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
+    /// A wired access's queue downwards and its transmitter are elsewhere.
+    pub(crate) fn pass_down(&mut self, streams: Streams) {
+        if let Access::Wired(access) = &mut self.access {
+            access.pass_down(streams);
+        }
+    }
+
     /// The watching ends: tells what is on the air.
     pub(crate) fn tell_unfinished(&mut self, now: Time) {
         if let Access::Wifi(medium) = &mut self.access {

@@ -98,8 +98,8 @@ pub use queue::{
     TcpAck,
 };
 pub use statistics::{
-    AirTime, Cause, CellStatistics, Drops, LinkStatistics, QueueId, QueueStatistics, StationStatistics, Statistics,
-    Way, WifiLinkStatistics,
+    AirTime, Cause, CellStatistics, Drops, LengthOverTime, LinkStatistics, QueueId, QueueStatistics, StationStatistics,
+    Statistics, Way, WifiLinkStatistics,
 };
 pub use topology::Network;
 pub use watch::{AirFate, AirFrame, AirKind, Aired, Lost, Seen};

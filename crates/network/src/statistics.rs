@@ -356,20 +356,28 @@ impl Counted {
 
 /// A queue's time at each length.
 #[derive(Clone, Debug)]
-pub(crate) struct LengthOverTime {
+pub struct LengthOverTime {
     nanos_at: Vec<u64>,
     length: usize,
     since: Time,
     max: usize,
 }
 
+impl Default for LengthOverTime {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl LengthOverTime {
-    pub(crate) fn new() -> Self {
+    /// An empty queue at [`Time::ZERO`].
+    pub fn new() -> Self {
         Self { nanos_at: vec![0], length: 0, since: Time::ZERO, max: 0 }
     }
 
+    /// It has this many packets from `now` on, which is not before the last change.
     #[inline]
-    pub(crate) fn change(&mut self, now: Time, length: usize) {
+    pub fn change(&mut self, now: Time, length: usize) {
         self.nanos_at[self.length] += (now - self.since).as_nanos();
         self.since = now;
         self.length = length;
@@ -387,13 +395,15 @@ impl LengthOverTime {
         }
     }
 
-    pub(crate) fn reset(&mut self, now: Time) {
+    /// Forgets what was before `now`.
+    pub fn reset(&mut self, now: Time) {
         self.nanos_at.fill(0);
         self.since = now;
         self.max = self.length;
     }
 
-    pub(crate) fn statistics(&self, place: QueueId, now: Time) -> QueueStatistics {
+    /// The statistics under the name `place`, without marks.
+    pub fn statistics(&self, place: QueueId, now: Time) -> QueueStatistics {
         let current = u128::from(now.saturating_since(self.since).as_nanos());
         let at = |length: usize| u128::from(self.nanos_at[length]) + if length == self.length { current } else { 0 };
         let lengths = 0..self.nanos_at.len();

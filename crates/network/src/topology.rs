@@ -214,6 +214,16 @@ impl<P: Clone> Network<P> {
         }
     }
 
+    /// From now on what goes down to hosts passes the queue of a wired access point and its transmitter in no time: the caller has others
+    /// behind, which it puts deliveries into. Nothing over Wi-Fi, and on links.
+    ///
+    /// To be called before the first packet, of a network whose access does not change.
+    pub fn pass_down(&mut self) {
+        if let Parts::AccessPoint(parts) = &mut self.parts {
+            parts.pass_down(Streams::new(0));
+        }
+    }
+
     /// Appends what has happened since the last call, in order of time. Nothing if nobody [watches](Network::watch).
     pub fn take_seen(&mut self, seen: &mut Vec<Seen<P>>) {
         if let Watched(Some(log)) = &self.log {

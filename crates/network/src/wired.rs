@@ -16,7 +16,7 @@ use crate::random::Streams;
 use crate::server::{NewPace, Server};
 use crate::statistics::QueueId;
 use crate::watch::{Log, Tap};
-use lasthop_units::{Probability, Span, Time};
+use lasthop_units::{Probability, Rate, Span, Time};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
@@ -76,6 +76,16 @@ impl<P: Clone> WiredAccess<P> {
     /// Knows ACKs by this function from now on.
     pub(crate) fn read_acks(&mut self, read: ReadAck<P>) {
         self.down.read_acks(read);
+    }
+
+    /// The queue downwards and its transmitter are elsewhere: from now on packets pass these in no time.
+    pub(crate) fn pass_down(&mut self, streams: Streams) {
+        const RATE: Rate = Rate::from_bps(100_000_000_000);
+        const PACKETS: usize = 10_000;
+        let (rate, delay, queue) = (RATE, self.delay, QueueConfig::fifo(PACKETS));
+        let (loss, loss_at, impairments) = (Probability::ZERO, LossAt::AfterQueue, Impairments::NONE);
+        let down = DirectionConfig { rate, delay, queue, loss, loss_at, impairments };
+        self.down = Link::new(&down, false, streams, "wired/down");
     }
 
     pub(crate) fn offer_up(&mut self, now: Time, host: usize, packet: Packet<P>) -> Result<(), Packet<P>> {

@@ -3,8 +3,8 @@
 use crate::difference::Difference;
 use lasthop_measure::{Range, mean};
 use lasthop_scenario::{
-    CaseResult, CaseSummary, Clock, Comparison, DatagramSummary, DeliverySummary, Distribution, Pieces, RunResult,
-    Spread, Transport, UsedKernel, Wifi,
+    CaseResult, CaseSummary, Clock, Comparison, DatagramSummary, DeliverySummary, Distribution, Pieces, Queue,
+    RunResult, Spread, Transport, UsedKernel, Wifi,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -583,7 +583,8 @@ pub(crate) fn made_by(build: &lasthop_scenario::Build, used: &UsedKernel) -> Str
             let time = if clock == Clock::Virtual { "virtual" } else { "real" };
             let release = used.kernel_release.as_ref().map_or(String::new(), |release| format!(", Linux {release}"));
             let wifi = used.wifi.map_or("", |Wifi::Mac80211| ", its mac80211 over simulated radios");
-            format!("kernel hosts, {time} time{release}{wifi}")
+            let queue = used.queue.map_or("", |Queue::Linux| ", its queue");
+            format!("kernel hosts, {time} time{release}{wifi}{queue}")
         }
     };
     format!("lasthop {}{commit}; {habitat}{}", build.version, emulated(used))

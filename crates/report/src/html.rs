@@ -4,7 +4,7 @@ use crate::CaseRun;
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::style::{self, Look};
-use lasthop_scenario::{CaseResult, Comparison, HostsKind, RunResult, Scenario, Series, UsedKernel, Wifi};
+use lasthop_scenario::{CaseResult, Comparison, HostsKind, Queue, RunResult, Scenario, Series, UsedKernel, Wifi};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
@@ -221,7 +221,8 @@ pub(crate) fn hosts_options(kind: HostsKind, used: &UsedKernel) -> String {
     let hosts = if kind == HostsKind::Kernel { "kernel" } else { "simulated" };
     let kernel = used.kernel.as_ref().map_or(String::new(), |name| format!(" --clock virtual --kernel {name}"));
     let wifi = used.wifi.map_or("", |Wifi::Mac80211| " --wifi mac80211");
-    format!(" --hosts {hosts}{kernel}{wifi}")
+    let queue = used.queue.map_or("", |Queue::Linux| " --queue linux");
+    format!(" --hosts {hosts}{kernel}{wifi}{queue}")
 }
 
 /// A result's scenario, as a file that can run again.

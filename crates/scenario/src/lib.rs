@@ -48,7 +48,7 @@ pub use notes::{AssumedHeader, LateChange, ShortWarmup, short_warmups};
 pub use result::{
     AccessResult, Build, CellResult, ChangeKind, Clock, ConvergenceResult, DatagramResult, DeliveryResult,
     Distribution, FlowResult, HostPolicyResult, HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult,
-    NO_PEERS_OVER_LINKS, NodeResult, PoliciesResult, RoamResult, RunResult, SCHEMA_VERSION, SlowdownResult,
+    NO_PEERS_OVER_LINKS, NodeResult, PoliciesResult, Queue, RoamResult, RunResult, SCHEMA_VERSION, SlowdownResult,
     StateShares, StationResult, UsedKernel, Wifi,
 };
 pub use result_file::{ResultFile, is_zero};

@@ -147,6 +147,17 @@ pub struct UsedKernel {
     /// Whose Wi-Fi carried the last hop, if not the model's alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
+    /// Whose the access point's downlink queue was, if not the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+}
+
+/// Whose the access point's downlink queue was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Queue {
+    /// Linux's own queueing discipline.
+    Linux,
 }
 
 /// Whose Wi-Fi carried the last hop.

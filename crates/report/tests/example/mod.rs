@@ -268,6 +268,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
             kernel_digest: Some("0123456789abcdef".into()),
             emulator: Some("QEMU emulator version 7.2.22".into()),
             wifi: None,
+            queue: None,
         },
         wall_s: 40.3,
         events: 412_345,

@@ -84,6 +84,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
             kernel_digest: Some("0123456789abcdef".into()),
             emulator: Some("QEMU emulator version 7.2.22".into()),
             wifi: None,
+            queue: None,
         },
         wall_s: 20.5,
         events: 1_000_000,
