@@ -190,6 +190,11 @@ impl ClockArguments {
         named.into_iter().try_for_each(|name| checked(name).map(|_| ()))
     }
 
+    /// Whether programs in the emulated machine can have this one's files.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        Ok(Kernels::in_cache()?.find(self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL))?.check_files()?)
+    }
+
     /// The kernels of `--clock virtual`.
     fn named(&self) -> Vec<&str> {
         self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL).split(',').collect()

@@ -252,6 +252,7 @@ fn in_guest(arguments: &ExecArguments, scenario: &Scenario, programs: &[(u16, &[
     if command.is_empty() {
         bail!("an emulated machine has no terminal for a shell: give a command after --");
     }
+    arguments.clock.check_files()?;
     let mut options = vec![format!("--host={}", programs[0].0)];
     options.extend(arguments.server.iter().map(|server| format!("--server={server}")));
     tell_of_changes(scenario);

@@ -188,6 +188,15 @@ impl Kernel {
         Ok(text(&of.finalize())[..DIGITS].to_owned())
     }
 
+    /// Whether a job under it can find this machine's files.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn check_files(&self) -> Result<()> {
+        let architecture = self.architecture;
+        if architecture.has_window() { Ok(()) } else { Err(Error::NoWindow { architecture: architecture.name() }) }
+    }
+
     pub(crate) fn image(&self) -> PathBuf {
         self.folder.join(IMAGE_FILE)
     }
@@ -279,7 +288,7 @@ impl Kernels {
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
         let work = self.work_folder()?;
-        say(&format!("fetching {name} (Debian's {suite})"));
+        say(&format!("fetching {name} (Debian's {suite}), some 100 MB"));
         fetch_debian(suite, architecture, work.path(), stop)?;
         let unpacked = work.path().join(Apt::UNPACKED);
         let image = find(&unpacked, &|name| name.starts_with("vmlinuz"))?;

@@ -273,8 +273,8 @@ impl Machine {
     /// # Errors
     /// If the machine ends before the job, or files cannot be written.
     pub fn run(&self, job: &Job, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Option<Output>> {
-        if job.path.is_some() && !self.kernel.architecture.has_window() {
-            return Err(Error::NoWindow { architecture: self.kernel.architecture.name() });
+        if job.path.is_some() {
+            self.kernel.check_files()?;
         }
         let state = number(&self.kept());
         let mut is_reading = false;
