@@ -238,14 +238,17 @@ impl ClockArguments {
 /// A kernel that is as it was kept, and the program that runs under it.
 fn checked(name: &str) -> Result<(Kernel, Program)> {
     let kernel = Kernels::in_cache()?.get(name)?;
-    let program = program_for(&kernel)?;
+    let program = Program::of(kernel.architecture, lasthop_version::VERSION)?;
+    Machine::emulator(kernel.architecture)?;
     Ok((kernel, program))
 }
 
-/// The program that runs under a kernel, if there is also the kernel's emulator.
-pub(crate) fn program_for(kernel: &Kernel) -> lasthop_guest::Result<Program> {
-    let program = Program::of(kernel.architecture, lasthop_version::VERSION)?;
-    Machine::emulator(kernel.architecture).map(|_| program)
+/// Why a kernel cannot run here, in words: no program for it, no emulator, or neither. `None`: it can.
+pub(crate) fn why_not(kernel: &Kernel) -> Option<String> {
+    let program = Program::of(kernel.architecture, lasthop_version::VERSION).err();
+    let emulator = Machine::emulator(kernel.architecture).err();
+    let errors: Vec<String> = program.into_iter().chain(emulator).map(|error| error.to_string()).collect();
+    (!errors.is_empty()).then(|| errors.join("; and "))
 }
 
 /// An emulated machine, ready to run.

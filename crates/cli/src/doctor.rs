@@ -2,7 +2,7 @@
 
 mod network;
 
-use crate::clock::program_for;
+use crate::clock::why_not;
 use crate::numbers::whole;
 use anyhow::Result;
 use clap::Args;
@@ -11,6 +11,7 @@ use lasthop_guest::{Architecture, Kernel, Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
 use lasthop_scenario::Override;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -236,13 +237,14 @@ fn virtual_time() -> Possible {
         Ok(kernels) => kernels.into_iter().filter(Kernel::is_of_this_build),
         Err(error) => return no(error.to_string()),
     };
-    let (mut with, mut without) = (Vec::new(), Vec::new());
+    let (mut with, mut without) = (Vec::new(), BTreeMap::new());
     for kernel in kernels {
-        match program_for(&kernel) {
-            Ok(_) => with.push(kernel.name),
-            Err(error) => without.push(format!("{}: {error}", kernel.name)),
+        match why_not(&kernel) {
+            None => with.push(kernel.name),
+            Some(why) => without.entry(why).or_insert_with(Vec::new).push(kernel.name),
         }
     }
+    let without: Vec<String> = without.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect();
     match (with.is_empty(), without.is_empty()) {
         (true, true) => match Architecture::here().and_then(Machine::emulator) {
             Ok(_) => no("there is no kernel for it: lasthop kernels fetch".to_owned()),

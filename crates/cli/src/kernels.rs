@@ -1,10 +1,10 @@
 //! `lasthop kernels`.
 
-use crate::clock::program_for;
+use crate::clock::why_not;
 use crate::{Interrupted, say, stop_on_signals, tell};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use lasthop_guest::{DEFAULT_KERNEL, Error, Kernel, Kernels, Program, names, remove_what_is_left};
+use lasthop_guest::{DEFAULT_KERNEL, Error, Kernel, Kernels, Machine, Program, names, remove_what_is_left};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,8 +55,8 @@ fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
     let kernels = Kernels::in_cache()?;
     let kept = |kernel: &Kernel| {
         say(&format!("{}: {}, {}", kernel.name, kernel.release, kernel.architecture))?;
-        if let Err(error) = program_for(kernel) {
-            tell(format_args!("--clock virtual cannot have it yet: {error}"));
+        if let Some(why) = why_not(kernel) {
+            tell(format_args!("--clock virtual cannot have it yet: {why}"));
         }
         Ok(())
     };
@@ -79,7 +79,11 @@ fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
         }
         KernelsCommand::Program { file } => {
             let architecture = Program::keep(file, lasthop_version::VERSION, stop, &fetching)?;
-            say(&format!("kernels for {architecture} run {}", file.display()))
+            say(&format!("kernels for {architecture} run {}", file.display()))?;
+            if let Err(error) = Machine::emulator(architecture) {
+                tell(format_args!("--clock virtual cannot have them yet: {error}"));
+            }
+            Ok(())
         }
     }
 }
@@ -87,9 +91,9 @@ fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
 fn list(here: &[Kernel]) -> Result<()> {
     let missing = names().filter(|(name, _)| here.iter().all(|kernel| kernel.name != *name));
     let missing = missing.map(|(name, of)| (name, of, format!("not here: lasthop kernels fetch {name}")));
-    let what = |kernel: &Kernel| match (kernel.is_of_this_build(), program_for(kernel)) {
-        (true, Ok(_)) => kernel.release.clone(),
-        (true, Err(error)) => format!("{}, which cannot run yet: {error}", kernel.release),
+    let what = |kernel: &Kernel| match (kernel.is_of_this_build(), why_not(kernel)) {
+        (true, None) => kernel.release.clone(),
+        (true, Some(_)) => format!("{}, which cannot run yet: lasthop doctor says why", kernel.release),
         (false, _) => format!("{}, kept by another version of lasthop: fetch or build it again", kernel.release),
     };
     let here = here.iter().map(|kernel| (kernel.name.as_str(), kernel.architecture, what(kernel)));
