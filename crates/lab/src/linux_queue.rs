@@ -112,7 +112,7 @@ impl LinuxQueue {
         let device = router.run(router_device)?;
         let (netlink, index) = router.run(|| {
             let index = if_nametoindex(INTERFACE).doing("a TUN device has no index")?;
-            let mut netlink = Netlink::open()?;
+            let netlink = Netlink::open()?;
             let (kind, options) = discipline(&access.queue);
             match access.queue.discipline {
                 Discipline::Cake(_) => netlink.queue_by(index, kind, options)?,

@@ -2,7 +2,9 @@
 
 use crate::error::{Doing, Result};
 use lasthop_units::{Bytes, Rate};
-use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
+use netlink_packet_core::{
+    DefaultNla, Emitable as _, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
@@ -20,6 +22,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// The handle of the discipline with the lanes; a lane's own has the next ones.
 const LANES: u16 = 2;
+/// A refusal, with what it refuses.
+const MOST_OF_ANSWER: usize = 8192;
 
 /// Which packets go into a lane: those of a protocol whose words are as here.
 #[derive(Clone, Debug)]
@@ -189,13 +193,13 @@ impl Netlink {
     }
 
     /// Gives the link a queueing discipline with these options.
-    pub(crate) fn queue_by(&mut self, interface_index: u32, kind: &str, options: TcAttribute) -> Result<()> {
+    pub(crate) fn queue_by(&self, interface_index: u32, kind: &str, options: TcAttribute) -> Result<()> {
         self.discipline(interface_index, (TcHandle::ROOT, TcHandle { major: LANES, minor: 0 }), kind, options)
     }
 
     /// The same behind a token bucket (tc-tbf(8)) of this rate and burst, which sends one packet after the other.
     pub(crate) fn send_at(
-        &mut self,
+        &self,
         interface_index: u32,
         rate: Rate,
         burst: Bytes,
@@ -210,15 +214,34 @@ impl Netlink {
     }
 
     fn discipline(
-        &mut self,
+        &self,
         interface_index: u32,
         place: (TcHandle, TcHandle),
         kind: &str,
         options: TcAttribute,
     ) -> Result<()> {
         let mut message = traffic_control(interface_index, place, kind, Vec::new());
+        let (is_nested, length) = (matches!(options, TcAttribute::Options(_)), options.buffer_len());
         message.attributes.push(options);
-        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE).doing(format_args!(
+        let mut message = NetlinkMessage::from(RouteNetlinkMessage::NewQueueDiscipline(message));
+        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+        message.header.sequence_number = 1;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        // fq_pie refuses options that do not say that they are nested: NLA_F_NESTED of their type, which netlink_packet_route leaves out.
+        // They are the last attribute.
+        let of_type = bytes.len() - length.next_multiple_of(4) + 2;
+        let flagged = u16::from_ne_bytes([bytes[of_type], bytes[of_type + 1]]) | u16::from(is_nested) << 15;
+        bytes[of_type..of_type + 2].copy_from_slice(&flagged.to_ne_bytes());
+        let ask = || -> io::Result<()> {
+            let mut netlink = lasthop_kernel::netlink::Netlink::open(NETLINK_ROUTE)?;
+            let (mut datagram, mut answers) = (Vec::new(), Vec::<RouteNetlinkMessage>::new());
+            netlink.send(&bytes)?;
+            netlink.receive(&mut datagram, MOST_OF_ANSWER)?;
+            lasthop_kernel::netlink::read(&datagram, 1, &mut answers).map(drop)
+        };
+        ask().doing(format_args!(
             "cannot give a TUN device the queueing discipline {kind} (the kernel needs it, and one of `lasthop kernels fetch` that was \
              kept before it could be asked for is to be fetched again)"
         ))
