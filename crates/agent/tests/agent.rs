@@ -1,16 +1,14 @@
-//! The agent from outside. One binary, but for `local_users` and `metrics`, which look at what their own process has open.
+//! The agent from outside. One binary, but for `local_users` and `metrics`, which look at what their own process has open, and
+//! `in_guests`.
 
 mod cgroups;
 mod common;
 mod containers;
 mod external;
-mod faults;
-mod groups;
 mod hostile;
 mod kernel;
 mod last_link;
 mod r#loop;
-mod peers;
 mod privilege;
 mod reload;
 mod schema;

@@ -1,7 +1,7 @@
 //! What goes wrong around an agent on this machine's kernel: control lapses and comes back, and no connection breaks. Needs root.
 #![allow(missing_docs)]
 
-use crate::common::process::{AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME, Upload, monotonic_ns, serve, upload, wait_until_uploads};
 use crate::common::stranger::Nag;
 use crate::common::{Host, join_by, root, two_hosts};
 use lasthop_agent::Mode;
@@ -26,7 +26,7 @@ fn start(host: &Host, policy: PolicyName) -> AgentProcess {
 /// A host with an upload that an agent has bounded, and the host that it goes to.
 struct BoundedUpload {
     agent: AgentProcess,
-    connection: TcpStream,
+    connection: Upload,
     a: Host,
     _nag: Option<Nag>,
     _b: Host,

@@ -51,14 +51,11 @@ fn hosts_with_ipv6_alone_and_with_ipv4_alone_are_peers_of_one_with_both() {
     if !root() {
         return;
     }
-    // A switch, and behind it a router that is 10.77.0.254 and fe80::fe.
-    let switch = Host::new();
-    switch.ip("link add switch type bridge");
-    switch.ip("link set switch up");
+    // A hub, and behind it a router that is 10.77.0.254 and fe80::fe.
+    let hub = Host::new();
     let host = |number: usize, families: &[&str]| {
         let host = Host::new();
-        let peer = format!("peer name last netns {}", host.namespace());
-        switch.ip(&format!("link add port{number} master switch up type veth {peer}"));
+        hub.ip(&format!("link add port{number} up type veth peer name last netns {}", host.namespace()));
         host.ip("link set lo up");
         if !families.contains(&"ipv6") {
             host.ip("link set last addrgenmode none");
@@ -74,6 +71,12 @@ fn hosts_with_ipv6_alone_and_with_ipv4_alone_are_peers_of_one_with_both() {
         host
     };
     let hosts = [host(1, &["ipv4", "ipv6"]), host(2, &["ipv6"]), host(3, &["ipv4"]), host(4, &["ipv4", "ipv6"])];
+    for port in 1..=4 {
+        hub.command("tc", &format!("qdisc add dev port{port} ingress"));
+        let others = (1..=4).filter(|other| *other != port);
+        let to: String = others.map(|other| format!(" action mirred egress mirror dev port{other}")).collect();
+        hub.command("tc", &format!("filter add dev port{port} ingress protocol all u32 match u32 0 0{to}"));
+    }
     let agents = hosts.each_ref().map(|host| {
         let mut config = with(None);
         config.beacon.ipv6 = true;

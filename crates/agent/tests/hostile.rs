@@ -1,7 +1,7 @@
 //! Strangers who lie, on this machine's kernel: what they can do at worst is what docs/models/beacon-threat-model.md says. Needs root.
 #![allow(missing_docs)]
 
-use crate::common::process::{AgentProcess, ONE_AT_A_TIME, serve, upload};
+use crate::common::process::{AgentProcess, ONE_AT_A_TIME, Upload, serve, upload};
 use crate::common::stranger::{ADDRESSES, Nag, shout, worst};
 use crate::common::{Host, root, two_hosts};
 use lasthop_agent::Mode;
@@ -9,7 +9,6 @@ use lasthop_peers::beacon::{Beacon, GroupKey};
 use lasthop_peers::group::{GroupId, Label};
 use lasthop_policy::PolicyName;
 use lasthop_status::record::{Tick, Totals};
-use std::net::TcpStream;
 
 /// No limit is to be below this, whoever says what.
 const FLOOR_SEGMENTS: u32 = 5;
@@ -25,7 +24,7 @@ fn settings(policy: PolicyName, beacon: &str) -> String {
 }
 
 /// A host with an upload and an agent, and the one that it uploads to, where the stranger sits.
-fn host_and_stranger(policy: PolicyName, beacon: &str) -> (Host, Host, TcpStream, AgentProcess) {
+fn host_and_stranger(policy: PolicyName, beacon: &str) -> (Host, Host, Upload, AgentProcess) {
     eprintln!("with the policy {policy}");
     let (a, b) = two_hosts();
     serve(&b);

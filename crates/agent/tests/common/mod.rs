@@ -11,7 +11,7 @@ use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
 use lasthop_status::record::Event;
 use lasthop_units::{Bytes, Span};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -381,10 +381,10 @@ impl Running {
         what: &str,
         mut wanted: impl FnMut(&lasthop_status::record::Tick) -> bool,
     ) -> lasthop_status::record::Tick {
-        let begun = self.events().len();
+        let mut read = end_of(&self.record);
         wait_for(what, || {
             assert!(!self.thread.as_ref().is_some_and(JoinHandle::is_finished), "the agent has ended");
-            self.events().into_iter().skip(begun).find_map(|event| match event {
+            more_events(&self.record, &mut read).into_iter().find_map(|event| match event {
                 Event::Tick(tick) if wanted(&tick) => Some(tick),
                 _ => None,
             })
@@ -408,12 +408,31 @@ impl Drop for Running {
 }
 
 pub fn events(record: &Path) -> Vec<Event> {
+    more_events(record, &mut 0)
+}
+
+/// The whole lines of a record from this byte on, which becomes that behind them.
+pub fn more_events(record: &Path, from: &mut u64) -> Vec<Event> {
+    let lines = more_lines(record, from);
+    lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// How many bytes of a record are whole lines.
+pub fn end_of(record: &Path) -> u64 {
+    let mut end = 0;
+    more_lines(record, &mut end);
+    end
+}
+
+fn more_lines(record: &Path, from: &mut u64) -> String {
     let mut text = String::new();
     if let Ok(mut file) = std::fs::File::open(record) {
+        file.seek(SeekFrom::Start(*from)).expect("a file");
         file.read_to_string(&mut text).expect("the record is text");
     }
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    *from += text.len() as u64;
+    text
 }
 
 /// A group key that nobody else can read.

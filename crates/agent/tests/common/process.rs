@@ -1,12 +1,13 @@
 //! The agent as a process of its own, on this machine's kernel, and connections for it to bound.
 
-use super::{Host, events, wait_for};
+use super::{Host, end_of, events, more_events, wait_for};
 use lasthop_agent::{Config, Mode};
 use lasthop_kernel::{Kernel, Options, SocketSample};
 use lasthop_status::record::{Event, Tick, Totals};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::Deref;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -91,14 +92,13 @@ impl AgentProcess {
 
     /// What was seen and decided at each tick so far.
     pub fn ticks(&self) -> Vec<Tick> {
-        let tick = |event| if let Event::Tick(tick) = event { Some(tick) } else { None };
-        self.events().into_iter().filter_map(tick).collect()
+        ticks(self.events()).collect()
     }
 
     /// The first tick from now on that is wanted.
     pub fn wait_for_tick(&self, what: &str, wanted: impl Fn(&Tick) -> bool) -> Tick {
-        let begun = self.ticks().len();
-        wait_for(what, || self.ticks().into_iter().skip(begun).find(&wanted))
+        let mut read = end_of(&self.record);
+        wait_for(what, || ticks(more_events(&self.record, &mut read)).find(&wanted))
     }
 
     /// Stops it in order; what it did.
@@ -122,6 +122,10 @@ impl AgentProcess {
         let process = nix::unistd::Pid::from_raw(self.process.id() as i32);
         nix::sys::signal::kill(process, signal).expect("the agent runs");
     }
+}
+
+fn ticks(events: Vec<Event>) -> impl Iterator<Item = Tick> {
+    events.into_iter().filter_map(|event| if let Event::Tick(tick) = event { Some(tick) } else { None })
 }
 
 impl Drop for AgentProcess {
@@ -148,14 +152,31 @@ pub fn serve(host: &Host) {
     });
 }
 
-/// A connection that sends all it can, until it is shut down.
-pub fn upload(host: &Host, to: &str) -> TcpStream {
+/// A connection that sends all it can, until this goes.
+pub struct Upload(TcpStream);
+
+impl Deref for Upload {
+    type Target = TcpStream;
+
+    fn deref(&self) -> &TcpStream {
+        &self.0
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        // The thread that sends has the socket too.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+pub fn upload(host: &Host, to: &str) -> Upload {
     let to: SocketAddr = to.parse().expect("an address");
     host.run(move || {
         let stream = wait_for("a connection", || TcpStream::connect(to).ok());
         let mut sending = stream.try_clone().expect("a second handle");
         thread::spawn(move || while sending.write_all(&[0; 1 << 16]).is_ok() {});
-        stream
+        Upload(stream)
     })
 }
 
