@@ -46,7 +46,7 @@ test-vpn: build ## the agent on a host whose traffic goes through WireGuard, and
 test-containers: build ## the agent beside containers of Docker and podman, which upload to a server in a network namespace (root; iperf3, and what there is of docker.io, podman, slirp4netns, uidmap, passt; two minutes)
 	@scripts/test-containers $(LASTHOP)
 
-test-cdg: setup ## Linux's own CDG beside cdg-linux through one bottleneck, under Debian's 6.12 in an emulated machine (as test-kernels, and iperf3)
+test-cdg: setup ## Linux's own CDG beside cdg-linux through one bottleneck, under Debian's 6.12 in virtual time (qemu-system-x86, iperf3; some minutes)
 	@scripts/test-cdg $(OUT)/kernels
 
 results: $(if $(NAME)$(ALL),build) ## fill the tables of README.md and docs from docs/results/data (seconds); NAME=office runs its command again, ALL=1 every one (hours; as root also those on kernel hosts)
