@@ -331,6 +331,7 @@ class Run(Record):
     kernel_digest: str | None
     emulator: str | None
     wifi: str | None
+    queue: str | None
     wall_s: float
     events: int
     simulated_s_per_wall_s: float

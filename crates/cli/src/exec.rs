@@ -150,6 +150,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         bail!("--netns: names the namespace of one host; accepted: one command");
     }
     arguments.clock.check(HostsKind::Kernel)?;
+    arguments.clock.check_last_hop_is_the_models("exec")?;
     if arguments.clock.is_virtual() {
         return in_guest(arguments, &scenario, &programs);
     }
@@ -242,7 +243,6 @@ fn hand_out(
 /// In an emulated machine, which has this one's files.
 fn in_guest(arguments: &ExecArguments, scenario: &Scenario, programs: &[(u16, &[OsString])]) -> Result<ExitCode> {
     ClockArguments::check_scenario(scenario, TrafficSource::Own)?;
-    arguments.clock.check_last_hop_is_the_models("exec")?;
     let refused = [(arguments.internet, "--internet"), (arguments.netns.is_some(), "--netns")];
     if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
         bail!("{option}: an emulated machine has no network but the scenario's; --clock real has this machine's");

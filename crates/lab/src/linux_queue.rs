@@ -35,6 +35,8 @@ use nix::net::if_::if_nametoindex;
 const HEADER_BYTES: u64 = 14;
 /// Timers may be late by this, and the token bucket sends no less.
 const LATE: Span = Span::from_micros(200);
+/// Of more packets RED's thresholds are too large for its arithmetic in 32 bits (red_check_params() of linux/include/net/red.h).
+const MOST_OF_RED: usize = 5592;
 
 /// Whether the downlink queue of this scenario can be Linux's own.
 ///
@@ -61,6 +63,14 @@ fn check_keys(scenario: &Scenario) -> Result<()> {
     let is_cake = matches!(access.queue.discipline, Discipline::Cake(_));
     if access.queue.ack_filter.is_some() && !is_cake {
         return refuse("access.ack_filter", "it", "CAKE's, or none");
+    }
+    let QueueConfig { packets, discipline, .. } = access.queue;
+    if is_cake && packets != discipline.usual_packets() {
+        let usual = discipline.usual_packets().to_string();
+        return refuse("access.queue_packets", "a limit of CAKE in packets", &usual);
+    }
+    if discipline == Discipline::Red && packets > MOST_OF_RED {
+        return refuse("access.queue_packets", &packets.to_string(), &format!("with RED at most {MOST_OF_RED}"));
     }
     Ok(())
 }
@@ -191,11 +201,13 @@ impl LinuxQueue {
 
     pub(crate) fn report(&self, now: Time) -> LinuxQueueReport {
         let elapsed = now.saturating_since(self.since).max(Span::from_nanos(1));
+        let sending = self.rate.transmission_time(Bytes::new(self.sent));
         let marks = u64::try_from(self.marks).unwrap_or_default();
         LinuxQueueReport {
             queue: QueueStatistics { marks, ..self.lengths.statistics(QueueId::AccessPoint, now) },
             drops: self.drops - self.drops_before,
-            utilization: self.rate.transmission_time(Bytes::new(self.sent)).as_secs_f64() / elapsed.as_secs_f64(),
+            // The first packet may have been on its way before.
+            utilization: (sending.as_secs_f64() / elapsed.as_secs_f64()).min(1.0),
         }
     }
 }
@@ -308,6 +320,14 @@ mod tests {
             (
                 "[access]\nkind = \"wired\"\nqueue = \"pie\"\nack_filter = \"aggressive\"\n",
                 "access.ack_filter: --queue linux cannot have it (accepted: CAKE's, or none)",
+            ),
+            (
+                "[access]\nkind = \"wired\"\nqueue = \"cake\"\nqueue_packets = 50\n",
+                "access.queue_packets: --queue linux cannot have a limit of CAKE in packets (accepted: 10240)",
+            ),
+            (
+                "[access]\nkind = \"wired\"\nqueue = \"red\"\nqueue_packets = 5593\n",
+                "access.queue_packets: --queue linux cannot have 5593 (accepted: with RED at most 5592)",
             ),
             ("[access]\nkind = \"wired\"\n[[changes]]\nat_s = 1\nrate_mbps = 5\n", "changes: --queue linux cannot"),
         ] {

@@ -241,10 +241,14 @@ impl Netlink {
             netlink.receive(&mut datagram, MOST_OF_ANSWER)?;
             lasthop_kernel::netlink::read(&datagram, 1, &mut answers).map(drop)
         };
-        ask().doing(format_args!(
-            "cannot give a TUN device the queueing discipline {kind} (the kernel needs it, and one of `lasthop kernels fetch` that was \
-             kept before it could be asked for is to be fetched again)"
-        ))
+        let asked = ask();
+        let lacks_it = matches!(&asked, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let why = if lacks_it {
+            " (this kernel lacks it; one of `lasthop kernels fetch` that was kept before it could be asked for is to be fetched again)"
+        } else {
+            ""
+        };
+        asked.doing(format_args!("cannot give a TUN device the queueing discipline {kind}{why}"))
     }
 
     /// The packets that wait in the link's queue, and those that it has dropped since it was made, inside or at its tail.
