@@ -56,7 +56,7 @@ fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
     let kept = |kernel: &Kernel| {
         say(&format!("{}: {}, {}", kernel.name, kernel.release, kernel.architecture))?;
         if let Some(why) = why_not(kernel) {
-            tell(format_args!("--clock virtual cannot have it yet: {why}"));
+            tell(format_args!("--clock virtual cannot run it yet: {why}"));
         }
         Ok(())
     };
@@ -81,7 +81,7 @@ fn run_until(command: &KernelsCommand, stop: &AtomicBool) -> Result<()> {
             let architecture = Program::keep(file, lasthop_version::VERSION, stop, &fetching)?;
             say(&format!("kernels for {architecture} run {}", file.display()))?;
             if let Err(error) = Machine::emulator(architecture) {
-                tell(format_args!("--clock virtual cannot have them yet: {error}"));
+                tell(format_args!("--clock virtual cannot run them yet: {error}"));
             }
             Ok(())
         }

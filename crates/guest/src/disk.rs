@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The size of a cluster of the disk for the state, which has all of it in one.
-pub(crate) const CLUSTER: usize = 1 << 21;
+const CLUSTER: usize = 1 << 21;
 const CLUSTER_BITS: u32 = 21;
 
 /// An empty disk that the emulator can save a state on (docs/interop/qcow2.txt, version 2).

@@ -305,7 +305,8 @@ impl Kernels {
     /// after `make bzImage modules`. Replaces one of the same name. Its congestion controls are all modules `tcp_*`.
     ///
     /// # Errors
-    /// If there is no kernel in it, that lacks what a guest needs as far as its configuration is there, its modules are another kernel's, the name is that of a kernel of Debian's, or `stop` ended it.
+    /// If there is no kernel in it, its modules are another kernel's, its `.config` or `modules.builtin` lacks what a guest needs, the name
+    /// is that of a kernel of Debian's, or `stop` ended it.
     pub fn build(&self, name: &str, tree: &Path, stop: &AtomicBool) -> Result<Kernel> {
         if is_of_debian(name) {
             return Err(Error::Taken { name: name.to_owned() });

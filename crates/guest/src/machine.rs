@@ -241,7 +241,9 @@ impl Machine {
             let Some((module, reason)) = refused else { return Err(why) };
             // Once more, to hear what the kernel says of it.
             let again = self.work_folder()?;
-            let _ = self.boot(again.path(), &archive, WARNINGS, stop);
+            if matches!(self.boot(again.path(), &archive, WARNINGS, stop), Ok(false)) {
+                return Ok(None);
+            }
             let reason = kernels_words(&console_of(again.path()), &module).unwrap_or(reason);
             say(&format!(
                 "{} cannot load its congestion control {module}, and does without: {reason}",
