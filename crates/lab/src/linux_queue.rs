@@ -13,7 +13,7 @@
 //!   less by that.
 //! - Length and drops are what the kernel says of the queue, whenever a packet has joined or left; marks are seen in the packets.
 //!
-//! *Leaves out*: `[[changes]]`, ACK filters but CAKE's, CAKE's limit in packets (Linux has one in memory). Broadcasts pass by.
+//! *Leaves out*: `[[changes]]`, ACK filters, CAKE's limit in packets (Linux has one in memory). Broadcasts pass by.
 
 use crate::addresses::AddressPlan;
 use crate::error::{Doing, Error, Result};
@@ -22,7 +22,7 @@ use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::tun::{INTERFACE, MTU, Tun};
 use lasthop_network::{
-    AccessConfig, AckFilter, CakeConfig, CodelConfig, Discipline, FqCodelConfig, LengthOverTime, QueueConfig, QueueId,
+    AccessConfig, CakeConfig, CodelConfig, Discipline, FqCodelConfig, LengthOverTime, QueueConfig, QueueId,
     QueueStatistics, Topology, WiredAccessConfig,
 };
 use lasthop_scenario::Scenario;
@@ -61,8 +61,9 @@ fn check_keys(scenario: &Scenario) -> Result<()> {
         return refuse("access.kind", &value, "\"wired\"");
     };
     let is_cake = matches!(access.queue.discipline, Discipline::Cake(_));
-    if access.queue.ack_filter.is_some() && !is_cake {
-        return refuse("access.ack_filter", "it", "CAKE's, or none");
+    // Linux has CAKE's alone, and counts what that drops among the queue's drops.
+    if access.queue.ack_filter.is_some() {
+        return refuse("access.ack_filter", "it", "none");
     }
     let QueueConfig { packets, discipline, .. } = access.queue;
     if is_cake && packets != discipline.usual_packets() {
@@ -242,13 +243,9 @@ fn discipline(queue: &QueueConfig) -> (&'static str, TcAttribute) {
         Discipline::FqPie => ("fq_pie", vec![Some(word(1, packets)), Some(word(10, yes))]),
         Discipline::Red => ("red", red(packets).map(Some).into()),
         Discipline::Cake(CakeConfig { bandwidth }) => {
-            // TCA_CAKE_BASE_RATE64, in bytes a second; _DIFFSERV_MODE; _ACK_FILTER
+            // TCA_CAKE_BASE_RATE64, in bytes a second; _DIFFSERV_MODE
             let rate = bandwidth.map(|rate| option(2, (rate.as_bps() / 8).to_ne_bytes().to_vec()));
-            let filter = queue.ack_filter.map(|filter| match filter {
-                AckFilter::Conservative => word(16, 1),
-                AckFilter::Aggressive => word(16, 2),
-            });
-            ("cake", vec![rate, Some(word(3, CAKE_DIFFSERV_BESTEFFORT)), filter])
+            ("cake", vec![rate, Some(word(3, CAKE_DIFFSERV_BESTEFFORT))])
         }
         // TCA_DUALPI2_LIMIT
         Discipline::DualPi2 => ("dualpi2", vec![Some(word(1, packets))]),
@@ -314,12 +311,12 @@ mod tests {
             check_linux_queue(&scenario).map_err(|error| error.to_string())
         };
         assert_eq!(check("[access]\nkind = \"wired\"\nqueue = \"pie\"\n"), Ok(()));
-        assert_eq!(check("[access]\nkind = \"wired\"\nqueue = \"cake\"\nack_filter = \"aggressive\"\n"), Ok(()));
+        assert_eq!(check("[access]\nkind = \"wired\"\nqueue = \"cake\"\n"), Ok(()));
         for (text, said) in [
             ("[access]\nqueue = \"pie\"\n", "access.kind: --queue linux cannot have \"wifi\" (accepted: \"wired\")"),
             (
-                "[access]\nkind = \"wired\"\nqueue = \"pie\"\nack_filter = \"aggressive\"\n",
-                "access.ack_filter: --queue linux cannot have it (accepted: CAKE's, or none)",
+                "[access]\nkind = \"wired\"\nqueue = \"cake\"\nack_filter = \"aggressive\"\n",
+                "access.ack_filter: --queue linux cannot have it (accepted: none)",
             ),
             (
                 "[access]\nkind = \"wired\"\nqueue = \"cake\"\nqueue_packets = 50\n",
