@@ -523,7 +523,10 @@ fn alone_in(machines: &Path, kernel: &str) -> Result<Option<Flock<File>>> {
     let file = File::options().create(true).truncate(false).write(true).open(&path).at("cannot write", &path)?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut alone) => {
-            alone.set_len(0).and_then(|()| alone.write_all(kernel.as_bytes())).at("cannot write", &path)?;
+            alone
+                .write_all(kernel.as_bytes())
+                .and_then(|()| alone.set_len(kernel.len() as u64))
+                .at("cannot write", &path)?;
             Ok(Some(alone))
         }
         Err((_, Errno::EWOULDBLOCK)) => {

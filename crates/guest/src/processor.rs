@@ -8,6 +8,10 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Emulators of this process that share a processor. They are spread, as those of other processes are.
+static SHARING: AtomicUsize = AtomicUsize::new(0);
 
 /// A processor, which no other emulator of the same cache has unless there are more of them than processors.
 #[derive(Debug)]
@@ -31,7 +35,10 @@ impl Processor {
             let held = Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()?;
             Some(Self { number, _held: Some(held) })
         });
-        free.or_else(|| Some(Self { number: *numbers.first()?, _held: None }))
+        free.or_else(|| {
+            let any = std::process::id() as usize + SHARING.fetch_add(1, Ordering::Relaxed);
+            Some(Self { number: numbers[any.checked_rem(numbers.len())?], _held: None })
+        })
     }
 
     /// Does something in which the calling thread, and what it starts, has this processor alone.
