@@ -32,7 +32,7 @@ pub(crate) struct ClockArguments {
     #[arg(long, value_enum, default_value = "model")]
     wifi: WifiChoice,
     /// The downlink queue of a wired access point before kernel hosts: `model`: the network model's; `linux`: the kernel's own
-    /// discipline of the same name, at the access point's rate
+    /// discipline of the same name (pfifo for fifo), at the access point's rate
     #[arg(long, value_enum, default_value = "model")]
     queue: QueueChoice,
 }

@@ -35,6 +35,8 @@ use nix::net::if_::if_nametoindex;
 const HEADER_BYTES: u64 = 14;
 /// Timers may be late by this, and the token bucket sends no less.
 const LATE: Span = Span::from_micros(200);
+/// A token bucket's rate is a number of bytes a second of 32 bits.
+const MOST_MBPS: u64 = u32::MAX as u64 * 8 / 1_000_000;
 /// Of more packets RED's thresholds are too large for its arithmetic in 32 bits (red_check_params() of linux/include/net/red.h).
 const MOST_OF_RED: usize = 5592;
 
@@ -69,6 +71,10 @@ fn check_keys(scenario: &Scenario) -> Result<()> {
     if is_cake && packets != discipline.usual_packets() {
         let usual = discipline.usual_packets().to_string();
         return refuse("access.queue_packets", "a limit of CAKE in packets", &usual);
+    }
+    if !is_cake && access.rate.as_bps() > MOST_MBPS * 1_000_000 {
+        let mbps = access.rate.as_bps() / 1_000_000;
+        return refuse("access.rate_mbps", &mbps.to_string(), &format!("at most {MOST_MBPS}, or CAKE"));
     }
     if discipline == Discipline::Red && packets > MOST_OF_RED {
         return refuse("access.queue_packets", &packets.to_string(), &format!("with RED at most {MOST_OF_RED}"));
@@ -325,6 +331,10 @@ mod tests {
             (
                 "[access]\nkind = \"wired\"\nqueue = \"red\"\nqueue_packets = 5593\n",
                 "access.queue_packets: --queue linux cannot have 5593 (accepted: with RED at most 5592)",
+            ),
+            (
+                "[access]\nkind = \"wired\"\nrate_mbps = 40000\n",
+                "access.rate_mbps: --queue linux cannot have 40000 (accepted: at most 34359, or CAKE)",
             ),
             ("[access]\nkind = \"wired\"\n[[changes]]\nat_s = 1\nrate_mbps = 5\n", "changes: --queue linux cannot"),
         ] {
