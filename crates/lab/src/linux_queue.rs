@@ -9,8 +9,8 @@
 //! - A token bucket (tc-tbf(8)) looks at the next packet when the last one has gone, and sends it size / rate later, as the model's
 //!   transmitter does. After idle time its first packet goes at once. CAKE has a shaper of its own.
 //! - The delay of the access is before the queue instead of behind it, which shifts all by the same time.
-//! - What the device sees are IP packets, without the 14 bytes of a frame that the model's disciplines count: quanta and limits in bytes are
-//!   less by that.
+//! - What the device sees are IP packets, without the 14 bytes of a frame that the model's disciplines count: quanta and
+//!   limits in bytes are less by that.
 //! - Length and drops are what the kernel says of the queue, whenever a packet has joined or left; marks are seen in the packets.
 //!
 //! *Leaves out*: `[[changes]]`, ACK filters, CAKE's limit in packets (Linux has one in memory). Broadcasts pass by.

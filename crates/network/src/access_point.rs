@@ -153,9 +153,9 @@ impl<P: Clone> AccessPoint<P> {
     }
 
     /// A wired access's queue downwards and its transmitter are elsewhere.
-    pub(crate) fn pass_down(&mut self, streams: Streams) {
+    pub(crate) fn pass_down(&mut self) {
         if let Access::Wired(access) = &mut self.access {
-            access.pass_down(streams);
+            access.pass_down();
         }
     }
 

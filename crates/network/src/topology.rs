@@ -220,7 +220,7 @@ impl<P: Clone> Network<P> {
     /// To be called before the first packet, of a network whose access does not change.
     pub fn pass_down(&mut self) {
         if let Parts::AccessPoint(parts) = &mut self.parts {
-            parts.pass_down(Streams::new(0));
+            parts.pass_down();
         }
     }
 

@@ -79,13 +79,14 @@ impl<P: Clone> WiredAccess<P> {
     }
 
     /// The queue downwards and its transmitter are elsewhere: from now on packets pass these in no time.
-    pub(crate) fn pass_down(&mut self, streams: Streams) {
+    pub(crate) fn pass_down(&mut self) {
         const RATE: Rate = Rate::from_bps(100_000_000_000);
         const PACKETS: usize = 10_000;
         let (rate, delay, queue) = (RATE, self.delay, QueueConfig::fifo(PACKETS));
         let (loss, loss_at, impairments) = (Probability::ZERO, LossAt::AfterQueue, Impairments::NONE);
         let down = DirectionConfig { rate, delay, queue, loss, loss_at, impairments };
-        self.down = Link::new(&down, false, streams, "wired/down");
+        // Nothing is drawn: it loses none.
+        self.down = Link::new(&down, false, Streams::new(0), "wired/down");
     }
 
     pub(crate) fn offer_up(&mut self, now: Time, host: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
