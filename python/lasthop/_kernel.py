@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from lasthop._errors import KernelError
 from lasthop._lasthop import CoreScenario, Outcome
 from lasthop._progress import Update
 
+_LOG = logging.getLogger("lasthop")
 _PERCENT = re.compile(r": (\d+) %$")
 
 
@@ -40,7 +42,7 @@ def run(core: CoreScenario, seed: int | None, kernel: str | None, update: Update
 def _done(words: Sequence[str], duration_s: float, update: Update | None) -> None:
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    said = ""
+    said, failed = "", False
     try:
         for line in process.stderr:
             percent = _PERCENT.search(line.rstrip())
@@ -48,9 +50,12 @@ def _done(words: Sequence[str], duration_s: float, update: Update | None) -> Non
                 update(round(int(percent[1]) / 100 * duration_s * 1e6))
             # An error begins so, and may have further lines.
             if line.startswith("lasthop: "):
-                said = line.removeprefix("lasthop: ")
+                said, failed = line.removeprefix("lasthop: "), True
             elif not percent:
                 said += line
+                # What it waits for, such as the boot of a kernel.
+                if not failed:
+                    _LOG.info("%s", line.rstrip())
     except BaseException:
         process.send_signal(signal.SIGINT)
         raise

@@ -47,7 +47,8 @@ def simulate(
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
         hosts: "kernel" has Linux's own TCP, in an emulated machine (docs/guide/virtual-time.md). It needs the command `lasthop`
             in the PATH, or its path in LASTHOP, and keeps the series.
-        clock: "virtual" for kernel hosts. In real time, as root, they are for the command.
+        clock: "virtual" for kernel hosts. In real time, as root, they are for the command. What comes before a run, such
+            as the first boot of a kernel, is told to the logger "lasthop" (INFO).
         kernel: Their kernel, of those that `lasthop kernels list` shows; by default debian-6.12.
 
     Returns:

@@ -38,16 +38,19 @@ def test_without_the_command_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         lasthop.simulate(ONE, hosts="kernel", clock="virtual")
 
 
-def test_all_lines_of_an_error_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_all_lines_of_an_error_are_told_and_what_was_said_before_is_logged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     command = tmp_path / "lasthop"
     command.write_text(
         "#!/bin/sh\nprintf 'booting\\none: 50 %%\\nlasthop: it ended\\n  a word\\n  and another\\n' >&2\nexit 2\n"
     )
     command.chmod(0o755)
     monkeypatch.setenv("LASTHOP", str(command))
-    with pytest.raises(lasthop.KernelError) as raised:
+    with caplog.at_level("INFO", "lasthop"), pytest.raises(lasthop.KernelError) as raised:
         lasthop.simulate(ONE, hosts="kernel", clock="virtual")
     assert str(raised.value) == "it ended\n  a word\n  and another"
+    assert caplog.messages == ["booting"]
 
 
 def test_a_kernels_own_tcp_runs_in_an_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> None:
