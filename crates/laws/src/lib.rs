@@ -91,6 +91,15 @@ impl SlowStart {
     pub const ALL: [Self; 3] = [Self::Standard, Self::HyStart, Self::HyStartPlusPlus];
 }
 
+impl Sample {
+    /// [`Sample::state`]: no sign of loss.
+    pub const OPEN: u32 = c::LH_STATE_OPEN;
+    /// A loss is being recovered.
+    pub const RECOVERY: u32 = c::LH_STATE_RECOVERY;
+    /// Likewise, after a timeout.
+    pub const LOSS: u32 = c::LH_STATE_LOSS;
+}
+
 impl Acked {
     /// Data were acknowledged and no reduction is under way.
     pub const MAY_GROW: u32 = c::LH_MAY_GROW;

@@ -2,6 +2,7 @@
 
 use crate::Law;
 use crate::law::Lawful;
+use crate::steered::{Gate, Steered};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig};
 use std::any::Any;
@@ -9,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// What a connection does not tell itself, in bytes of UDP payload.
+/// What a connection does not tell itself, in bytes of UDP payload, and the pace.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) acked: AtomicU64,
     pub(crate) in_flight: AtomicU64,
+    pub(crate) gate: Arc<Gate>,
 }
 
 /// Makes controllers that count.
@@ -29,6 +31,9 @@ impl ControllerFactory for Factory {
         let law = match self.law {
             Law::Cubic => Arc::new(CubicConfig::default()).build(now, mtu),
             Law::NewReno => Arc::new(NewRenoConfig::default()).build(now, mtu),
+            Law::Ours(name) if name.steers() => {
+                Box::new(Steered::new(name, self.seed, now, mtu, self.counts.gate.clone()))
+            }
             Law::Ours(name) => Box::new(Lawful::new(name, self.seed, now, mtu)),
         };
         Box::new(Counted { law, counts: self.counts.clone() })

@@ -54,6 +54,8 @@ pub struct End {
     /// To its end.
     has_read_all: bool,
     in_socket: usize,
+    /// The law's pace lets the next datagram go then.
+    paced_until: Time,
     /// An answer without a connection.
     answer: Option<Vec<u8>>,
 }
@@ -106,6 +108,7 @@ impl End {
             received: 0,
             has_read_all: false,
             in_socket: 0,
+            paced_until: Time::MAX,
             answer: None,
         }
     }
@@ -218,7 +221,7 @@ impl End {
             self.writes = connection.streams().open(Dir::Uni);
         }
         let Some(stream) = self.writes else { return };
-        let window = connection.congestion_state().window();
+        let window = connection.congestion_state().metrics().congestion_window;
         connection.set_send_window(window.saturating_mul(2).saturating_add(AHEAD).min(self.send_buffer));
         let mut stream = connection.send_stream(stream);
         while self.unwritten > 0 {
@@ -242,15 +245,20 @@ impl End {
             self.in_socket += 1;
             return Some(answer.into());
         }
+        self.paced_until = Time::MAX;
         if self.in_socket >= SOCKET_DATAGRAMS {
             return None;
         }
         self.fill_buffer();
+        let gate = self.counts.gate.clone();
+        gate.now.store(now.as_nanos(), Relaxed);
         let now = self.at(now);
         let (_, connection) = self.connection.as_mut()?;
         let mut payload = Vec::new();
         // Its address and ECN tell nothing.
-        let _transmit = connection.poll_transmit(now, 1, &mut payload)?;
+        let transmit = connection.poll_transmit(now, 1, &mut payload);
+        self.paced_until = gate.wait().map_or(Time::MAX, Time::from_nanos);
+        let _transmit = transmit?;
         self.in_socket += 1;
         Some(payload.into())
     }
@@ -259,7 +267,7 @@ impl End {
     pub fn next_timeout(&mut self) -> Time {
         let at = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
         let nanos = |at: Instant| u64::try_from((at - self.base).as_nanos()).unwrap_or(u64::MAX);
-        at.map_or(Time::MAX, |at| Time::from_nanos(nanos(at)))
+        at.map_or(Time::MAX, |at| Time::from_nanos(nanos(at))).min(self.paced_until)
     }
 
     // Questions.
@@ -289,12 +297,12 @@ impl End {
     pub fn info(&self) -> Option<Info> {
         let (_, connection) = self.connection.as_ref()?;
         let path = connection.stats().path;
-        let ssthresh = connection.congestion_state().metrics().ssthresh;
+        let metrics = connection.congestion_state().metrics();
         let count = |count: &AtomicU64| Bytes::new(count.load(Relaxed));
         Some(Info {
             datagram_bytes: path.current_mtu,
-            cwnd: Bytes::new(path.cwnd),
-            ssthresh: ssthresh.filter(|ssthresh| *ssthresh != u64::MAX).map(Bytes::new),
+            cwnd: Bytes::new(metrics.congestion_window),
+            ssthresh: metrics.ssthresh.filter(|ssthresh| *ssthresh != u64::MAX).map(Bytes::new),
             srtt: span(path.rtt),
             min_rtt: span(path.min_rtt),
             acked: count(&self.counts.acked),

@@ -1,6 +1,6 @@
 //! One end of a QUIC connection, sans I/O, as `lasthop-tcp` is of TCP: [`quinn_proto`], with simulated time and without cryptography.
 //!
-//! The protocol is quinn's: loss detection (RFC 9002), pacing, the discovery of the path's MTU, flow control. The congestion control is
+//! The protocol is quinn's: loss detection (RFC 9002), pacing but for laws that have their own, the discovery of the path's MTU, flow control. The congestion control is
 //! quinn's or one of ours.
 //! This crate gives it what a simulation needs:
 //!
@@ -25,6 +25,10 @@ mod end;
 mod law;
 #[cfg(unix)]
 mod plain;
+#[cfg(unix)]
+mod rate;
+#[cfg(unix)]
+mod steered;
 
 #[cfg(not(unix))]
 pub use absent::End;
@@ -53,14 +57,14 @@ pub enum Law {
     Cubic,
     /// RFC 9002, appendix B, quinn's own.
     NewReno,
-    /// One of ours that sets its window alone: quinn paces by itself ([`Law::ours`]).
+    /// One of ours ([`Law::ours`]).
     Ours(LawName),
 }
 
 impl Law {
-    /// One of ours, if QUIC connections can have it: not those that set their pace, hear of last links or want marks.
+    /// One of ours, if QUIC connections can have it: not those that hear of last links or want marks.
     pub fn ours(name: LawName) -> Option<Self> {
-        let can = !name.steers() && !name.hears_reports() && name.marking() == Marking::OfHost;
+        let can = !name.hears_reports() && name.marking() == Marking::OfHost;
         can.then_some(Self::Ours(name))
     }
 }

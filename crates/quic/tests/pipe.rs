@@ -1,5 +1,6 @@
 //! Two ends over a link each way: a rate, a delay, and a queue.
 
+use lasthop_laws::LawName;
 use lasthop_quic::{Config, End, Law};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
@@ -101,6 +102,39 @@ impl Pipe {
 
 fn at(seconds: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(seconds)
+}
+
+/// 20 Mb/s are a datagram of 1480 bytes in 0.59 ms. BBR sends at up to 1.25 of the rate: one in 0.47 ms. What was late makes up for half of
+/// one at most. quinn's CUBIC lets ten go at once.
+#[test]
+fn a_law_that_paces_sends_one_datagram_after_the_other() {
+    let shortest = |law: Law| {
+        let mut pipe = Pipe::new(Config { law, ..CONFIG }, 3);
+        pipe.ends[0].write_endless();
+        pipe.run(at(4.0));
+        let sent = pipe.sent.iter().filter(|(when, side, size)| *when > at(2.0) && *side == 0 && *size > 1_000);
+        let times: Vec<Time> = sent.map(|(when, ..)| *when).collect();
+        assert!(times.len() > 2_500, "{law:?}: {}", times.len());
+        times.windows(2).map(|pair| pair[1].saturating_since(pair[0])).min().expect("some")
+    };
+    let bbr = Law::ours(LawName::Bbr).expect("QUIC can have it");
+    assert!(shortest(bbr) > Span::from_micros(230), "{:?}", shortest(bbr));
+    assert_eq!(shortest(Law::Cubic), Span::ZERO);
+}
+
+/// Neither the window nor the pace of a law holds back what QUIC must send: a lost tail is sent again by a probe, and the stream ends.
+#[test]
+fn a_law_that_paces_recovers_what_is_lost_to_the_last_datagram() {
+    for of in [2, 3, 10] {
+        let law = Law::ours(LawName::Bbr).expect("QUIC can have it");
+        let mut pipe = Pipe::new(Config { law, ..CONFIG }, 4);
+        pipe.loses_one_of = Some(of);
+        pipe.ends[0].write(100_000);
+        pipe.ends[0].close();
+        pipe.run(at(60.0));
+        assert_eq!(pipe.ends[1].received_bytes(), 100_000, "one of {of}");
+        assert!(pipe.ends[0].is_closed(), "one of {of}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use lasthop_keys::{by_word, choice, keys, words};
 use lasthop_units::{Bytes, Span, Time};
 
 words! {
-    /// A congestion control of QUIC connections: two of quinn, and the laws that set their window alone.
+    /// A congestion control of QUIC connections: two of quinn, and the laws that want no marks of ECN.
     pub enum QuicLaw {
         /// RFC 9438, quinn's own.
         Cubic = "cubic",
@@ -30,6 +30,12 @@ words! {
         Westwood = "westwood",
         /// LEDBAT++.
         LedbatPlusPlus = "ledbat++",
+        /// BBR, version 1.
+        Bbr = "bbr",
+        /// BBR, version 3.
+        Bbr3 = "bbr3",
+        /// Copa.
+        Copa = "copa",
     }
 }
 
