@@ -21,13 +21,12 @@
 //! that rate, INTERVAL longer by as much, and a sojourn of four full frames is never too long. The ACK filter is the key of its own.
 //!
 //! *Leaves out*: tins (`besteffort`), the hash (no two flows share a queue), overhead,
-//! `ingress`, `wash`, NAT, a shaper below the link's rate. COBALT's square root is exact, as CoDel's.
+//! `ingress`, `wash`, NAT, a shaper below the link's rate. COBALT's square root is exact, as Linux's is up to 15 drops.
 //!
 //! References: T. Høiland-Jørgensen, D. Täht, J. Morton: Piece of CAKE: a comprehensive queue management solution for home
 //! gateways, LANMAN 2018; Linux 6.12, net/sched/sch_cake.c.
 
 use super::ack_filter::Filter;
-use super::codel::control_law;
 use super::packet_queue::{MAX_FRAME_BYTES, PacketQueue, frame_bytes};
 use super::{Desk, Scheduler, Served, Setup};
 use crate::config::{ConfigError, check};
@@ -385,6 +384,14 @@ impl Cobalt {
     }
 }
 
+/// t + INTERVAL / sqrt(count) (RFC 8289 §5.6), rounded down to the nanosecond:
+/// floor(I / sqrt(c)) = isqrt(floor(I^2 / c)).
+fn control_law(t: Time, interval: Span, count: u32) -> Time {
+    let interval = u128::from(interval.as_nanos());
+    let root = (interval * interval / u128::from(count)).isqrt();
+    t + Span::from_nanos(u64::try_from(root).expect("the quotient is at most the interval"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Queue as _;
@@ -404,7 +411,28 @@ mod tests {
     }
 
     #[test]
-    fn cobalt_drops_as_codel_and_counts_back_at_the_same_pace() {
+    fn the_control_law_divides_by_the_square_root() {
+        // 10^8 ns / sqrt(2) = 70710678.1..., / sqrt(3) = 57735026.9..., / 2, / sqrt(5) = 44721359.5..., / 3,
+        // / sqrt(10) = 31622776.6...
+        let expected = [
+            (1, 100_000_000),
+            (2, 70_710_678),
+            (3, 57_735_026),
+            (4, 50_000_000),
+            (5, 44_721_359),
+            (9, 33_333_333),
+            (10, 31_622_776),
+            (1_000_000, 100_000),
+            (u32::MAX, 1525),
+        ];
+        for (count, nanos) in expected {
+            let next = control_law(Time::from_nanos(7), INTERVAL, count);
+            assert_eq!(next, Time::from_nanos(7 + nanos), "count {count}");
+        }
+    }
+
+    #[test]
+    fn cobalt_drops_by_the_control_law_and_counts_back_at_the_same_pace() {
         // `cobalt_should_drop` by hand, a packet each millisecond: above TARGET from 0 on, the first drop an INTERVAL later, the next
         // 100 / sqrt(2) = 70.7 and 57.7 ms after that, each at the first whole millisecond.
         let mut cobalt = Cobalt::default();

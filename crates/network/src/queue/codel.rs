@@ -4,7 +4,7 @@
 //! 1. Sojourns of at least TARGET for a whole INTERVAL, with more than one packet's worth waiting: drop the head, take
 //!    the next.
 //! 2. From then on the next drop is INTERVAL / sqrt(count) after the last, where count counts the drops (the control
-//!    law).
+//!    law), with [Linux's root](Control::step).
 //! 3. A sojourn under TARGET, or a nearly empty queue, ends it. If it begins again within 16 INTERVALs, count resumes
 //!    with the number of drops beyond the last start; else it begins at 1.
 //!
@@ -17,13 +17,10 @@
 //!                                                                   +---------+ drop_next += INTERVAL / sqrt(count)
 //! ```
 //!
-//! The square root is exact (the integer part of the quotient in nanoseconds); Linux approximates it by one Newton step
-//! per drop with 16 bits.
-//!
 //! What can be marked is marked and sent where it would be dropped. With `ce_threshold`, so is each packet whose sojourn exceeds
 //! that, as Linux's `sch_codel` has it: for DCTCP.
 //!
-//! References: Linux 6.12, include/net/codel_impl.h (marks).
+//! References: Linux 6.12, include/net/codel_impl.h (the root, marks).
 //! RFC 8289 §5 (the pseudocode, here by its names), §4.4 (TARGET), §4.3 (INTERVAL).
 
 use super::ack_filter::Filter;
@@ -139,6 +136,8 @@ pub(crate) struct Control {
     count: u32,
     /// `count` when dropping began.
     last_count: u32,
+    /// 1 / sqrt(count), nearly: in parts of 2^16.
+    inverse_root: u16,
     /// The time at which sojourns will have exceeded TARGET for an INTERVAL; `None` while they do not.
     first_above: Option<Time>,
     drop_next: Time,
@@ -160,14 +159,15 @@ impl Management for Control {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
                 self.count = self.count.saturating_add(1);
+                self.step();
                 if desk.mark(&mut packet) {
-                    self.drop_next = control_law(self.drop_next, setpoint.interval, self.count);
+                    self.drop_next = self.control_law(self.drop_next, setpoint.interval);
                     break;
                 }
                 desk.drop(now, Cause::CoDel, &packet);
                 (arrival, packet, ok_to_drop) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
                 if ok_to_drop {
-                    self.drop_next = control_law(self.drop_next, setpoint.interval, self.count);
+                    self.drop_next = self.control_law(self.drop_next, setpoint.interval);
                 } else {
                     self.dropping = false;
                 }
@@ -179,9 +179,15 @@ impl Management for Control {
             }
             self.dropping = true;
             let delta = self.count - self.last_count;
-            let recent = now.saturating_since(self.drop_next) < setpoint.interval * MEMORY_INTERVALS;
-            self.count = if delta > 1 && recent { delta } else { 1 };
-            self.drop_next = control_law(now, setpoint.interval, self.count);
+            let has_dropped = self.last_count > 0;
+            let recent = has_dropped && now.saturating_since(self.drop_next) < setpoint.interval * MEMORY_INTERVALS;
+            if delta > 1 && recent {
+                self.count = delta;
+                self.step();
+            } else {
+                (self.count, self.inverse_root) = (1, u16::MAX);
+            }
+            self.drop_next = self.control_law(now, setpoint.interval);
             self.last_count = self.count;
         }
         setpoint.mark_late(now, arrival, &mut packet, desk);
@@ -213,23 +219,32 @@ impl Control {
         let first_above = *self.first_above.get_or_insert(now + setpoint.interval);
         Some((arrival, packet, now >= first_above))
     }
+
+    /// One step of Newton's method for the root after each move of `count` (`codel_Newton_step`): so Linux and ns-3 have it. Some
+    /// drops come sooner than by the exact root of RFC 8289 §5.6: the second one's 50 ms before the third, and not 71.
+    fn step(&mut self) {
+        let root = u64::from(self.inverse_root) << 16;
+        let square = (root * root) >> 32;
+        // Modulo 2^64, as there: where `count` has leapt, the root may be 0 for good.
+        let rest = (3_u64 << 32).wrapping_sub(u64::from(self.count) * square) / 4;
+        self.inverse_root = (rest.wrapping_mul(root) >> 47) as u16;
+    }
+
+    /// t + INTERVAL / sqrt(count), with the root of [`Self::step`] (`codel_control_law`).
+    fn control_law(&self, t: Time, interval: Span) -> Time {
+        t + Span::from_nanos((interval.as_nanos() * u64::from(self.inverse_root)) >> 16)
+    }
 }
 
 const NEVER_THE_LAST: &str = "CoDel drops a packet only while more than MAXPACKET bytes wait behind it";
-
-/// t + INTERVAL / sqrt(count) (RFC 8289 §5.6), rounded down to the nanosecond:
-/// floor(I / sqrt(c)) = isqrt(floor(I^2 / c)).
-pub(super) fn control_law(t: Time, interval: Span, count: u32) -> Time {
-    let interval = u128::from(interval.as_nanos());
-    let root = (interval * interval / u128::from(count)).isqrt();
-    t + Span::from_nanos(u64::try_from(root).expect("the quotient is at most the interval"))
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
 
+    /// Of what came at 0, until 507 ms.
+    const FIRST_DROPS: [u64; 8] = [105, 205, 255, 312, 361, 405, 445, 483];
     const SETPOINT: Setpoint = Setpoint { target: TARGET, interval: INTERVAL, ce_threshold: None };
 
     fn ms(millis: u64) -> Time {
@@ -263,47 +278,39 @@ mod tests {
     }
 
     #[test]
-    fn the_control_law_divides_by_the_square_root() {
-        // 10^8 ns / sqrt(2) = 70710678.1..., / sqrt(3) = 57735026.9..., / 2, / sqrt(5) = 44721359.5..., / 3,
-        // / sqrt(10) = 31622776.6...
-        let expected = [
-            (1, 100_000_000),
-            (2, 70_710_678),
-            (3, 57_735_026),
-            (4, 50_000_000),
-            (5, 44_721_359),
-            (9, 33_333_333),
-            (10, 31_622_776),
-            (1_000_000, 100_000),
-            (u32::MAX, 1525),
-        ];
-        for (count, nanos) in expected {
-            let next = control_law(Time::from_nanos(7), SETPOINT.interval, count);
-            assert_eq!(next, Time::from_nanos(7 + nanos), "count {count}");
-        }
+    fn the_root_is_linuxs() {
+        // `codel_Newton_step` and `codel_control_law` of Linux 6.12, in C: what follows a drop at each count, in ns.
+        let mut codel = Control { count: 1, inverse_root: u16::MAX, ..Control::default() };
+        let mut after = |count| {
+            codel.count = count;
+            if count > 1 {
+                codel.step();
+            }
+            codel.control_law(Time::ZERO, SETPOINT.interval).as_nanos()
+        };
+        assert_eq!([1, 2, 3, 4, 5].map(&mut after), [99_998_474, 50_001_525, 56_250_000, 48_779_296, 44_151_306]);
+        assert_eq!([6, 7, 8].map(&mut after), [40_406_799, 37_518_310, 35_151_672]);
     }
 
     #[test]
     fn drops_begin_after_an_interval_above_target_and_follow_the_control_law() {
-        // All came at 0. At 5 ms the sojourn reaches TARGET; 100 ms later the first drop,
-        // the next INTERVAL / sqrt(1) after it. Then after the time that was due: 205, + 70.71 = 275.71,
-        // + 57.74 = 333.45, + 50 = 383.45, + 44.72 = 428.17, + 40.82 = 468.99, + 37.80 = 506.79;
-        // each at the first whole millisecond that is not before.
+        // All came at 0. At 5 ms the sojourn reaches TARGET; 100 ms later the first drop, the next an INTERVAL after it. Then after the
+        // time that was due, by the root: 205, + 50 = 255, + 56.25 = 311.25, + 48.78 = 360.03, + 44.15 = 404.18, + 40.41 = 444.59,
+        // + 37.52 = 482.11, + 35.15 = 517.26; each at the first whole millisecond that is not before.
         let mut codel = Control::default();
         let dropped_at = drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 507);
-        assert_eq!(dropped_at, [105, 205, 276, 334, 384, 429, 469]);
+        assert_eq!(dropped_at, FIRST_DROPS);
     }
 
     #[test]
     fn an_overload_that_is_soon_back_begins_with_the_rate_of_drops_it_had() {
         for (back_at, dropped_at) in [
-            // 7 drops, 6 of them after the first: count = 6. 100 / sqrt(6) = 40.82: 2100 + 40.82, + 37.80 = 2178.62.
-            (2000, [2100, 2141, 2179]),
-            // The next drop was due at 506.79; 2106 is within 16 INTERVALs of that. + 40.82 = 2146.82,
-            // + 37.80 = 2184.62.
-            (2006, [2106, 2147, 2185]),
-            // 2107 is not: it begins anew. + 100, + 70.71 = 2277.71.
-            (2007, [2107, 2207, 2278]),
+            // 8 drops, 7 of them after the first: count = 7. 2100 + 37.52 = 2137.52, + 35.15 = 2172.67.
+            (2000, [2100, 2138, 2173]),
+            // The next drop was due at 517.26; 2117 is within 16 INTERVALs of that. + 37.52 = 2154.52, + 35.15 = 2189.67.
+            (2017, [2117, 2155, 2190]),
+            // 2118 is not: it begins anew. + 100, + 50 = 2268.
+            (2018, [2118, 2218, 2268]),
         ] {
             let mut codel = Control::default();
             drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 507);
@@ -334,16 +341,22 @@ mod tests {
 
     #[test]
     fn losses_at_the_limit_count_as_drops() {
-        // 6 of them since the last time, and that is recent: count = 6,
-        // 100 / sqrt(6) = 40.82 after the first drop at 105 ms.
+        // The third drop, at 255 ms, is followed by one after 56.25 ms. With a loss between it is count = 5 at 312 ms, and a step from the
+        // root at 3 gives 39.88 ms: due at 311.25 + 39.88 = 351.13, and not at 360.03.
+        let mut codel = Control::default();
+        let mut queue = queue(Time::ZERO, 2000, 1500);
+        assert_eq!(drops(&mut codel, &mut queue, 0, 260), [105, 205, 255]);
+        codel.on_overflow(1);
+        assert_eq!(drops(&mut codel, &mut queue, 260, 360), [312, 352]);
+        // Before the first drop it counts for nothing.
         let mut codel = Control::default();
         codel.on_overflow(6);
-        assert_eq!(drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 150), [105, 146]);
+        assert_eq!(drops(&mut codel, &mut self::queue(Time::ZERO, 2000, 1500), 0, 210), [105, 205]);
     }
 
     #[test]
     fn when_many_drops_are_overdue_they_happen_at_once() {
-        // Dropping since 105 ms, due at 205, 275.7, 333.4, 383.4, 428.2, 468.99: nobody asks until 430 ms.
+        // Dropping since 105 ms, due at 205, 255, 311.25, 360.03, 404.18, 444.59: nobody asks until 430 ms.
         let mut codel = Control::default();
         let mut queue = queue(Time::ZERO, 2000, 1500);
         assert_eq!(drops(&mut codel, &mut queue, 0, 106), [105]);
@@ -367,7 +380,7 @@ mod tests {
     #[test]
     fn what_can_be_marked_is_marked_where_it_would_be_dropped() {
         // As above; and nothing is dropped, so the packet is the one that is sent.
-        assert_eq!(marks(SETPOINT, Time::ZERO, 507), [105, 205, 276, 334, 384, 429, 469]);
+        assert_eq!(marks(SETPOINT, Time::ZERO, 507), FIRST_DROPS);
     }
 
     #[test]
