@@ -229,6 +229,8 @@ impl Cell {
         }
         let mut logs = Vec::with_capacity(specs.len());
         for (number, host) in hosts.hosts().iter().enumerate() {
+            // Before the association, so that no station falls asleep meanwhile.
+            said(Some(host), "iw", &["dev", INTERFACE, "set", "power_save", "off"])?;
             let arguments = ["-i", INTERFACE, "-c"];
             logs.push(cell.start("wpa_supplicant", &arguments, &station_conf(), &format!("host-{number}"), host)?);
         }
@@ -247,7 +249,6 @@ impl Cell {
             if !wait_until("the association of a station", log, ended, connected)? {
                 return Ok(None);
             }
-            said(Some(host), "iw", &["dev", INTERFACE, "set", "power_save", "off"])?;
             host.run(|| {
                 let index = if_nametoindex(INTERFACE).doing("a radio has no device")?;
                 let mut netlink = Netlink::open()?;
