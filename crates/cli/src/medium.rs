@@ -48,6 +48,12 @@ pub(crate) fn run(arguments: &MediumArguments) -> Result<ExitCode> {
             report.unread
         ));
     }
+    if report.strangers > 0 {
+        tell(format_args!(
+            "medium: {} frames of radios that the scenario does not have reached nobody: make as many as it has access points and hosts",
+            report.strangers
+        ));
+    }
     if report.foreign_rates > 0 {
         tell(format_args!(
             "medium: {} frames had rates or a channel that {standard} does not have: access.standard is not the one of the radios",

@@ -4,13 +4,14 @@
 //! ([`lasthop_network::wifi::radios`]), and sends back who received what and when, and what became of each. As in a run with
 //! kernel hosts, the air runs on logical time: lateness does not add up, and is measured.
 //!
-//! - A radio's number is its place among those that the module made. The first is the access point of the scenario, the
-//!   others are its hosts in their order. It matters only where hosts have losses of their own.
+//! - A radio's number is its place among those that the module made. The first is the access point of the scenario, or the
+//!   first ones are those of its `[[cells]]`, the others are its hosts in their order. It matters where hosts have losses of their
+//!   own, and where not all hear all (`[[cells]]`, `[[hearing]]`). There radios beyond these send in vain.
 //! - Radios on different frequencies do not meet. One is on the frequency of its last frame; until then on every one.
 //! - An address is its newest sender's.
 //! - A frame contends in the category of its TID. Management contends as voice, other frames by DCF. A radio that sends
 //!   beacons is an access point.
-//! - The signal that receivers are told is the host's SNR above [`NOISE_DBM`], or [`SIGNAL_DBM`].
+//! - The signal that receivers are told is that of their places, else the host's SNR above [`NOISE_DBM`], or [`SIGNAL_DBM`].
 //!
 //! Leaves out: what `radios` leaves out; unicast frames at radios in monitor mode; frames shorter than a header of 24 bytes, such as
 //! PS-Poll, which the kernel takes from no medium, though their sender is told that they were acknowledged; a station that
@@ -24,7 +25,7 @@ use lasthop_kernel::hwsim::{Address, Hwsim, MOST_RATES, Message, Outbox, Sent, T
 use lasthop_network::random::Streams;
 use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, Receivers, Tries, TryRate};
 use lasthop_network::{
-    AccessConfig, AirTime, Band, ChannelWidth, GuardInterval, Modulation, PhyRate, Standard, Topology, WifiConfig,
+    AccessConfig, AirTime, Band, Cells, ChannelWidth, GuardInterval, Modulation, PhyRate, Standard, Topology, WifiConfig,
 };
 use lasthop_scenario::{Lateness, Scenario};
 use lasthop_units::{Span, Time};
@@ -72,6 +73,8 @@ pub struct MediumReport {
     pub refused: u64,
     /// Times at which the kernel had no room for more frames that were not read yet.
     pub unread: u64,
+    /// Frames of radios that are no nodes of the scenario, where it says who hears whom: nobody heard them.
+    pub strangers: u64,
     /// Frames whose rates or channel the scenario's standard does not have. They went at the fastest rate below, and with the
     /// standard's own times.
     pub foreign_rates: u64,
@@ -165,7 +168,8 @@ pub struct AirShares {
 
 /// The keys that a medium looks at, for those who ask.
 pub const MEDIUM_KEYS: &str = "seed, and of [access] standard, band_ghz, frame_error_rate, response_error_rate, \
-                               preamble, protection_rate_mbps, after_collision; of [[hosts]] standard, snr_db, frame_error_rate";
+                               preamble, protection_rate_mbps, after_collision; of [[hosts]] standard, snr_db, frame_error_rate; \
+                               places and [[hearing]]";
 
 /// Whether the scenario describes a medium.
 ///
@@ -192,9 +196,14 @@ pub fn check_medium(scenario: &Scenario) -> Result<&WifiConfig> {
         );
         return refuse("access.standard", reason);
     }
-    if network.cells.is_some() {
-        let key = if scenario.to_keys().contains_key("cells") { "cells" } else { "hearing" };
-        return refuse(key, "on a medium between radios all on one channel hear all (accepted: none)".to_owned());
+    let layout = scenario.layout();
+    if let Some(place) = layout.and_then(|layout| layout.access_points.iter().position(|place| place.channel.is_some())) {
+        let reason = "radios choose their channels themselves (accepted: no channel)".to_owned();
+        return refuse(&format!("cells[{place}].channel"), reason);
+    }
+    if !scenario.roams().is_empty() {
+        let reason = "radios choose their access point themselves (accepted: no [[hosts.roam]])".to_owned();
+        return refuse("hosts.roam", reason);
     }
     Ok(wifi)
 }
@@ -242,6 +251,7 @@ struct Medium<'a> {
     lateness: Histogram,
     refused: u64,
     unread: u64,
+    strangers: u64,
     foreign_channels: u64,
     /// As of [`MediumReport`].
     links: Vec<[LinkCount; 2]>,
@@ -293,6 +303,7 @@ impl<'a> Medium<'a> {
             lateness: Histogram::new(),
             refused: 0,
             unread: 0,
+            strangers: 0,
             foreign_channels: 0,
             links: vec![[LinkCount::default(); 2]; scenario.network().hosts.len()],
             before: Before::default(),
@@ -368,9 +379,9 @@ impl<'a> Medium<'a> {
                 Event::Received { by, place, is_repeated, tag, .. } => {
                     let OnItsWay { mpdu, frequency_mhz, series, from, .. } = &**tag;
                     let radio = &self.radios[*by];
+                    let signal = self.signal_dbm(*from, *by);
                     let rate = series[*place].map_or(TryRate::Legacy(PhyRate::Mbps1), |tries| tries.rate);
                     let index = told_index(rate, *frequency_mhz);
-                    let signal = if *by == 0 { self.radios[*from].signal_dbm } else { radio.signal_dbm };
                     self.outbox.received(radio.name, mpdu, *is_repeated, index, signal, *frequency_mhz);
                 }
                 Event::Done { is_acknowledged, made, tag, .. } => {
@@ -420,6 +431,11 @@ impl<'a> Medium<'a> {
     fn offer(&mut self, sent: &Sent<'_>) -> Result<()> {
         let frequency_mhz = sent.frequency_mhz;
         let from = self.number(sent.radio);
+        if self.cells().is_some_and(|cells| from >= cells.nodes()) {
+            self.strangers += 1;
+            self.outbox.done(sent.ticket(), false, [TxRate::NONE; MOST_RATES], SIGNAL_DBM);
+            return self.hwsim.send(&mut self.outbox).doing("cannot send frames to the radios");
+        }
         self.radios[from].frequency_mhz = Some(frequency_mhz);
         let header = Header::of(sent.mpdu);
         if let Some(transmitter) = header.transmitter {
@@ -433,7 +449,8 @@ impl<'a> Medium<'a> {
             let on_channel = |radio: &Radio| radio.frequency_mhz.is_none_or(|its| its == frequency_mhz);
             let has = |radio: &Radio| radio.interfaces.contains(&receiver);
             let number = self.radios.iter().position(|radio| has(radio) && on_channel(radio));
-            number.filter(|&number| number != from).map_or(Receivers::Nobody, Receivers::One)
+            let number = number.filter(|&number| number != from && self.cells().is_none_or(|cells| number < cells.nodes()));
+            number.map_or(Receivers::Nobody, Receivers::One)
         };
         let (rates, series) = series(sent, frequency_mhz);
         let data_to = match to {
@@ -461,7 +478,8 @@ impl<'a> Medium<'a> {
             // 802.11n is at home in both bands.
             let band = if self.wifi.standard == Standard::N { band(frequency_mhz) } else { self.wifi.band };
             let wifi = WifiConfig { band, ..self.wifi.clone() };
-            let mut air = Air::new(&wifi, &self.scenario.network().hosts, streams, frequency_mhz);
+            let network = self.scenario.network();
+            let mut air = Air::new(&wifi, &network.hosts, network.cells.as_ref(), streams, frequency_mhz);
             self.radios.iter().for_each(|_| {
                 air.add_radio();
             });
@@ -487,6 +505,26 @@ impl<'a> Medium<'a> {
         interfaces.push(interface);
     }
 
+    /// Who hears whom, if not all do.
+    fn cells(&self) -> Option<&Cells> {
+        self.scenario.network().cells.as_ref()
+    }
+
+    /// What the receiver of a frame is told of its signal.
+    fn signal_dbm(&self, from: usize, by: usize) -> i32 {
+        if let Some(layout) = self.scenario.layout().filter(|layout| layout.access_points[0].at_m.is_some()) {
+            let (stations, access_points) = (layout.hosts.len(), layout.access_points.len());
+            let node = |radio: usize| radio.checked_sub(access_points).unwrap_or(stations + radio);
+            return layout.cells().hearing(node(from), node(by)).dbm.round() as i32;
+        }
+        self.radios[if by < self.access_points() { from } else { by }].signal_dbm
+    }
+
+    /// The number of access points, which are the first radios.
+    fn access_points(&self) -> usize {
+        self.cells().map_or(1, |cells| cells.access_points)
+    }
+
     /// The number of a radio; one that was unknown is added.
     fn number(&mut self, name: Address) -> usize {
         match self.radios.iter().position(|radio| radio.name == name) {
@@ -497,7 +535,8 @@ impl<'a> Medium<'a> {
 
     fn add_radio(&mut self, name: Address) -> usize {
         let number = self.radios.len();
-        let host = number.checked_sub(1).and_then(|station| self.scenario.network().hosts.get(station));
+        let station = number.checked_sub(self.access_points());
+        let host = station.and_then(|station| self.scenario.network().hosts.get(station));
         let snr_db = host.and_then(|host| host.snr_db);
         self.radios.push(Radio {
             name,
@@ -522,6 +561,7 @@ impl<'a> Medium<'a> {
         let airs = self.airs.iter().map(|(&mhz, air)| (mhz, (*air.counts(), air.air(at)))).collect();
         self.before = Before { at, airs };
         (self.lateness, self.refused, self.unread, self.foreign_channels) = (Histogram::new(), 0, 0, 0);
+        self.strangers = 0;
         self.links.fill([LinkCount::default(); 2]);
     }
 
@@ -541,6 +581,7 @@ impl<'a> Medium<'a> {
             channels: counted.iter().map(|(mhz, counts, air)| ChannelReport::new(*mhz, counts, air)).collect(),
             refused: self.refused,
             unread: self.unread,
+            strangers: self.strangers,
             lateness_us: Lateness {
                 p50: self.lateness.permille_us(500) as f64,
                 p99: p99 as f64,
@@ -691,15 +732,20 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_of_something_else_than_one_air_is_refused_by_its_key() {
+    fn a_scenario_of_something_else_than_an_air_is_refused_by_its_key() {
         let access = |keys: &str| format!("[access]\n{keys}\n[path]\n[[hosts]]\ncount = 3\n");
         assert_eq!(check(&access("standard = \"802.11n\"\nband_ghz = 2.4")).expect("a medium"), Standard::N);
         assert_eq!(check(&access("")).expect("a medium"), Standard::G);
-        let hearing = "[[hearing]]\nbetween = [\"host-0\", \"host-1\"]\nlevel = \"misses\"\n";
+        let cells = "[[cells]]\nname = \"a\"\nx_m = 0\n[[cells]]\nname = \"b\"\nx_m = 90\n";
+        let hosts = "[access]\n[path]\n[[hosts]]\ncell = \"b\"\nx_m = 40\n";
+        assert_eq!(check(&format!("{hosts}{cells}")).expect("a medium"), Standard::G);
+        let channels = cells.replace("x_m = 90", "x_m = 90\nchannel = 6").replace("x_m = 0\n", "x_m = 0\nchannel = 1\n");
+        let roams = "[[hosts.roam]]\nat_s = 1\nto = \"a\"\n";
         for (text, key, accepted) in [
             (access("kind = \"wired\"\nrate_mbps = 10"), "access.kind", "\"wifi\""),
             (access("standard = \"802.11ac\""), "access.standard", "\"802.11bg\", \"802.11n\""),
-            (access("") + hearing, "hearing", "none"),
+            (format!("{hosts}{channels}"), "cells[0].channel", "no channel"),
+            (format!("{hosts}{roams}{cells}"), "hosts.roam", "no [[hosts.roam]]"),
         ] {
             let message = check(&text).expect_err("no medium").to_string();
             assert!(message.starts_with(&format!("{key}: ")) && message.contains(accepted), "{message}");

@@ -543,6 +543,7 @@ mod tests {
             channels: vec![channel],
             refused: 0,
             unread: 0,
+            strangers: 0,
             foreign_rates: 0,
             lateness_us: lasthop_scenario::Lateness { p50: 0.0, p99: 0.0, max: 0.0 },
             late: false,

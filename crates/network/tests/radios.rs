@@ -3,15 +3,21 @@
 use crate::common::{saturate, us, wifi};
 use lasthop_network::random::Streams;
 use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, MOST_RATES, Receivers, Tries, TryRate};
-use lasthop_network::{AirTime, GuardInterval, HostConfig, Modulation, PhyRate, Standard, WifiConfig};
+use lasthop_network::{
+    AirTime, Cells, GuardInterval, Hearing, HearingLevel, HostConfig, Modulation, PhyRate, Standard, WifiConfig,
+};
 use lasthop_units::{Probability, Span, Time};
 
 /// MAC header (24), LLC/SNAP (8), FCS (4) around a packet of 1500 bytes.
 const MPDU: u64 = 1500 + 36;
 
 fn air(config: &WifiConfig, radios: usize) -> Air<u32> {
+    air_of(config, radios, None)
+}
+
+fn air_of(config: &WifiConfig, radios: usize, cells: Option<&Cells>) -> Air<u32> {
     let hosts = vec![HostConfig::new(1); radios];
-    let mut air = Air::new(config, &hosts, Streams::new(1), 2437);
+    let mut air = Air::new(config, &hosts, cells, Streams::new(1), 2437);
     (0..radios).for_each(|number| assert_eq!(air.add_radio(), number));
     air
 }
@@ -50,7 +56,15 @@ fn saturated(
     seconds: u64,
     of: impl Fn(usize) -> Frame<u32>,
 ) -> (Vec<f64>, Counts, AirTime) {
-    let mut air = air(config, stations + 1);
+    saturate_air(air(config, stations + 1), stations, seconds, of)
+}
+
+fn saturate_air(
+    mut air: Air<u32>,
+    stations: usize,
+    seconds: u64,
+    of: impl Fn(usize) -> Frame<u32>,
+) -> (Vec<f64>, Counts, AirTime) {
     for station in 1..=stations {
         (0..2).for_each(|_| air.offer(Time::ZERO, Frame { tag: station as u32, ..of(station) }));
     }
@@ -93,10 +107,12 @@ fn one_radio_gets_what_its_cycle_says() {
 #[test]
 fn a_cycle_of_802_11n_has_its_preamble_its_symbols_and_the_space_of_its_category() {
     // MCS 7 with the short guard interval at 5 GHz: 36 us of preamble, and ceil((22 + 8 (1536 + 2)) / 260) = 48 symbols of
-    // 3.6 us; SIFS 16 and 28 of ACK at 24 Mb/s; AIFS 16 + 3 * 9; 7.5 slots. Video: AIFS 16 + 2 * 9, 3.5 slots.
+    // 3.6 us; SIFS 16 and 28 of ACK at 24 Mb/s; AIFS 16 + 3 * 9; 7.5 slots. Video: AIFS 16 + 2 * 9, 3.5 slots, and eleven frames
+    // with SIFS between them fit into 3008 us. Voice: 1.5 slots, and five in 1504 us.
     let modulation = Modulation { guard_interval: GuardInterval::Ns400, ..Modulation::new(Standard::N) };
     let data_us = 36.0 + 48.0 * 3.6 + 44.0;
-    for (user_priority, cycle_us) in [(0, data_us + 43.0 + 67.5), (5, data_us + 34.0 + 31.5)] {
+    let txop = |frames: f64, backoff_us: f64| data_us + ((frames - 1.0) * 16.0 + 34.0 + backoff_us) / frames;
+    for (user_priority, cycle_us) in [(0, data_us + 43.0 + 67.5), (5, txop(11.0, 31.5)), (6, txop(5.0, 13.5))] {
         let of = |from| {
             let series = [Some(Tries { rate: TryRate::Later(modulation), count: 7, rts: false }), None, None, None];
             let user_priority = Some(user_priority);
@@ -270,4 +286,130 @@ fn a_station_of_802_11b_has_no_ofdm_rates() {
     air.offer(Time::ZERO, frame(1, Receivers::One(0), [tries(PhyRate::Mbps54, 1), None, None, None]));
     run(&mut air);
     assert_eq!((air.counts().foreign_rates, air.counts().acknowledged), (1, 1));
+}
+
+#[test]
+fn behind_an_acknowledged_voice_frame_the_next_one_follows_after_sifs_and_behind_a_lost_one_not() {
+    // MCS 0 of 802.11n takes 6.5 Mb/s: 36 + 4 ceil((22 + 8 * 400) / 26) = 532 us at 5 GHz; SIFS 16 and an ACK at 6 Mb/s, 44.
+    let modulation = Modulation { mcs: 0, ..Modulation::new(Standard::N) };
+    let modulation = Modulation { guard_interval: GuardInterval::Ns800, ..modulation };
+    let series = [Some(Tries { rate: TryRate::Later(modulation), count: 1, rts: true }), None, None, None];
+    let of = |to, tag| Frame { user_priority: Some(6), bytes: 400, tag, ..frame(1, to, series) };
+    let mut air = air(&WifiConfig::new(Standard::N), 2);
+    for (to, tag) in [(Receivers::One(0), 0), (Receivers::One(0), 1), (Receivers::One(0), 2), (Receivers::Nobody, 3)] {
+        air.offer(us(0), of(to, tag));
+    }
+    let ends: Vec<_> = run(&mut air)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Done { at, tag, .. } => Some((tag, at)),
+            Event::Received { .. } => None,
+        })
+        .collect();
+    let [first, second, third, last] = ends[..] else { panic!("four frames: {ends:?}") };
+    // An RTS of 52 us, a CTS of 44, and three SIFS. The second has none. With the third, 1504 us would be over.
+    assert_eq!(first.1 - Time::ZERO, Span::from_micros(52 + 44 + 532 + 44 + 3 * 16), "{ends:?}");
+    assert_eq!(second.1 - first.1, Span::from_micros(16 + 532 + 16 + 44), "{ends:?}");
+    assert!(third.1 - second.1 >= Span::from_micros(34 + 720), "{ends:?}");
+    assert_eq!((first.0, second.0, third.0, last.0), (0, 1, 2, 3));
+}
+
+/// One access point, radio 0, with stations that hear each other so.
+fn stations_with(level: HearingLevel, stations: usize) -> Cells {
+    let mut cells = Cells::in_full_hearing(1, vec![0; stations]);
+    for one in 0..stations {
+        (0..one).for_each(|other| cells.set_level(one, other, level));
+    }
+    cells
+}
+
+/// So many saturated radios at 54 Mb/s, with RTS or without: the sum in Mb/s.
+fn at_54(cells: &Cells, rts: bool) -> (Vec<f64>, Counts) {
+    let (config, stations) = (WifiConfig::new(Standard::G), cells.of_host.len());
+    let series = [Some(Tries { rate: TryRate::Legacy(PhyRate::Mbps54), count: 7, rts }), None, None, None];
+    let air = air_of(&config, stations + 1, Some(cells));
+    let (mbps, counts, time) = saturate_air(air, stations, 30, |from| frame(from, Receivers::One(0), series));
+    assert_eq!(time.total(), Span::from_secs(30));
+    (mbps, counts)
+}
+
+#[test]
+fn radios_that_each_hear_all_for_themselves_get_what_radios_on_one_medium_get() {
+    let series = [tries(PhyRate::Mbps54, 7), None, None, None];
+    for stations in [1, 2, 10] {
+        let (mbps, counts) = at_54(&stations_with(HearingLevel::Hears, stations), false);
+        let config = WifiConfig::new(Standard::G);
+        let (together, all, _) = saturated(&config, stations, 30, |from| frame(from, Receivers::One(0), series));
+        let [own, common] = [mbps.iter().sum::<f64>(), together.iter().sum()];
+        println!("{stations} stations: {own:.3} Mb/s, on one medium {common:.3}; {counts:?}, {all:?}");
+        assert!((own / common - 1.0).abs() < 0.015, "{stations} stations: {own} Mb/s, on one medium {common}");
+    }
+}
+
+#[test]
+fn hidden_radios_collapse_as_stations_of_a_network_do_and_rts_mends_it() {
+    for (rts, least, most) in [(false, 0.5, 0.75), (true, 0.9, 1.05)] {
+        let [near, hidden] = [HearingLevel::Hears, HearingLevel::Misses].map(|level| at_54(&stations_with(level, 2), rts));
+        let share = hidden.0.iter().sum::<f64>() / near.0.iter().sum::<f64>();
+        println!("RTS {rts}: {near:?}, hidden {hidden:?}: {share:.3}");
+        assert!((least..most).contains(&share), "RTS {rts}: {share}");
+        assert!(hidden.1.collided > near.1.collided && hidden.1.collisions > 0);
+    }
+}
+
+#[test]
+fn the_stronger_of_two_hidden_radios_is_received() {
+    let mut cells = stations_with(HearingLevel::Misses, 2);
+    // Node 2 is the access point. 9 dB more are not enough, 11 are.
+    for (dbm, wins) in [(9.0, false), (11.0, true)] {
+        cells.set(0, 2, Hearing { level: HearingLevel::Hears, dbm });
+        let (mbps, _) = at_54(&cells, false);
+        println!("{dbm} dB: {mbps:.2?}");
+        assert_eq!(mbps[0] > 30.0, wins, "{mbps:?}");
+    }
+}
+
+#[test]
+fn a_frame_to_a_radio_that_does_not_hear_it_is_given_up_and_one_to_all_reaches_who_hears_it() {
+    let cells = stations_with(HearingLevel::Misses, 3);
+    let mut air = air_of(&WifiConfig::new(Standard::G), 4, Some(&cells));
+    let series = [tries(PhyRate::Mbps54, 2), None, None, None];
+    air.offer(us(0), frame(1, Receivers::One(2), series));
+    air.offer(us(0), Frame { tag: 1, ..frame(1, Receivers::All, series) });
+    let told: Vec<_> = run(&mut air)
+        .into_iter()
+        .map(|event| match event {
+            Event::Received { by, tag, .. } => (tag, Some(by)),
+            Event::Done { tag, is_acknowledged, .. } => {
+                assert!(!is_acknowledged);
+                (tag, None)
+            }
+        })
+        .collect();
+    assert_eq!(told, [(0, None), (1, Some(0)), (1, None)]);
+    assert_eq!((air.counts().given_up, air.counts().tries, air.counts().errors), (1, 3, 2));
+}
+
+/// Two access points on one channel, radios 0 and 1, far from each other; a station between them that one of each does not hear.
+#[test]
+fn of_several_access_points_the_first_radios_are_these_and_stations_follow() {
+    let mut cells = Cells::in_full_hearing(2, vec![0, 1]);
+    // Nodes 0 and 1 are stations, 2 and 3 the access points.
+    for (one, other) in [(0, 3), (1, 2), (0, 1), (2, 3)] {
+        cells.set_level(one, other, HearingLevel::Misses);
+    }
+    let config = WifiConfig::new(Standard::G);
+    let series = [tries(PhyRate::Mbps54, 7), None, None, None];
+    // Radio 2 is the station of radio 0, and 3 that of 1: two cells that miss each other have each the whole medium.
+    let mut air = air_of(&config, 4, Some(&cells));
+    for number in 0..100 {
+        for (from, to) in [(2, 0), (3, 1)] {
+            air.offer(us(0), Frame { tag: number, ..frame(from, Receivers::One(to), series) });
+        }
+    }
+    let events = run(&mut air);
+    let last = events.last().expect("frames are done").at();
+    assert_eq!((air.counts().acknowledged, air.counts().collided), (200, 0));
+    // A cycle of one radio takes 393.5 us.
+    assert!((last - Time::ZERO).as_secs_f64() < 0.044, "{last:?}");
 }

@@ -72,9 +72,9 @@ use crate::watch::AirFate;
 use categories::Marked;
 use held::Holds;
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
-use per_node::PerNode;
 use rand_chacha::ChaCha8Rng;
-use transmission::Transmission;
+pub(in crate::wifi) use per_node::{Due, Kind, PerNode, Signal};
+pub(in crate::wifi) use transmission::Transmission;
 use watched::AirTap;
 
 #[derive(Clone, Debug)]

@@ -12,22 +12,29 @@
 //! 5. A frame to all, or one that wants no acknowledgement, is tried once.
 //! 6. A try whose rate asks for it is preceded by RTS and CTS.
 //! 7. Of two hundred frames of a radio that wait the oldest are forgotten, as the driver does.
+//! 8. Voice and video have a TXOP (`edca`): behind an acknowledged frame the next ones of the same category follow after SIFS,
+//!    without RTS, as long as they end with their responses within it. A failure ends it.
+//!
+//! Where not all hear all ([`Cells`]), carrier sense, reservation, backoff and reception are each radio's own: points 1 to 5 of
+//! `medium::per_node` (`by_node`) in the place of 3 and 4. The first radios are then the access points, in their order.
 //!
 //! The caller keeps the radios apart by channel, one [`Air`] each, and drives it with three verbs, as a network.
 //!
-//! Leaves out: A-MPDUs (drivers' frames come one by one), TXOP limits (one frame each access), who does not hear whom,
-//! capture, power saving.
+//! Leaves out: A-MPDUs (drivers' frames come one by one), power saving.
 //!
 //! References: those of `medium`; Linux, include/net/mac80211.h (`ieee80211_tx_rate`), for what a series of rates means.
+
+mod by_node;
 
 use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, Mode, ModeId, Unanswered};
 use super::backoff::Contention;
 use super::constants::{ContentionWindow, OFDM_WINDOW, PhyRate, Standard};
 use super::edca::{Category, Parameters};
+use super::medium::PerNode;
 use super::modulation::Modulation;
 use super::noise::Noise;
-use crate::config::{HostConfig, WifiConfig, WifiRules};
+use crate::config::{Cells, HostConfig, WifiConfig, WifiRules};
 use crate::random::{Streams, happens};
 use crate::statistics::AirTime;
 use lasthop_units::{Span, Time};
@@ -193,6 +200,20 @@ pub struct Air<T> {
     reserved_until: Time,
     air: AirMeter,
     counts: Counts,
+    /// The number of access points, which are the first radios.
+    access_points: usize,
+    /// Where not all hear all.
+    nodes: Option<Box<Nodes>>,
+}
+
+/// What each radio hears for itself.
+#[derive(Clone, Debug)]
+struct Nodes {
+    /// Its nodes are the stations, then the access points.
+    per_node: PerNode,
+    cells: Cells,
+    /// By sender: its last try.
+    tries: Vec<Option<OnAir>>,
 }
 
 #[derive(Clone, Debug)]
@@ -210,6 +231,8 @@ struct Radio {
 struct Sender<T> {
     radio: usize,
     category: Option<Category>,
+    /// Zero: one frame, however long.
+    txop: Span,
     queue: VecDeque<Waiting<T>>,
 }
 
@@ -235,6 +258,8 @@ struct OnAir {
     bytes: u64,
     is_rts: bool,
     end: Time,
+    /// The end of its TXOP; [`Time::ZERO`]: no frame follows it.
+    txop_end: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -246,11 +271,19 @@ enum Phase {
 
 impl<T: Clone> Air<T> {
     /// A silent channel at time zero, without radios. Stations have the losses of `hosts`, in their order, and those behind
-    /// the last one the losses of `config`.
-    pub fn new(config: &WifiConfig, hosts: &[HostConfig], streams: Streams, frequency_mhz: u32) -> Self {
+    /// the last one the losses of `config`. `cells`: who hears whom, if not all do; then there are no more radios than its nodes.
+    pub fn new(
+        config: &WifiConfig,
+        hosts: &[HostConfig],
+        cells: Option<&Cells>,
+        streams: Streams,
+        frequency_mhz: u32,
+    ) -> Self {
         let times = AirTimes::of_radios(config, hosts);
         let nobody = (OFDM_WINDOW, streams.stream("radios/backoff/nobody"));
-        Self {
+        let mut air = Self {
+            access_points: cells.map_or(1, |cells| cells.access_points),
+            nodes: None,
             contention: Contention::new(times.cell.slot, times.cell.sensing, vec![nobody]),
             times,
             rules: config.rules,
@@ -260,27 +293,33 @@ impl<T: Clone> Air<T> {
             config: config.clone(),
             hosts: hosts.to_vec(),
             radios: Vec::new(),
-            senders: vec![Sender { radio: usize::MAX, category: None, queue: VecDeque::new() }],
+            senders: vec![Sender { radio: usize::MAX, category: None, txop: Span::ZERO, queue: VecDeque::new() }],
             phase: Phase::Silent,
             on_air: Vec::new(),
             reserved_until: Time::ZERO,
             air: AirMeter::new(Time::ZERO),
             counts: Counts::default(),
+        };
+        if let Some(cells) = cells {
+            air.hear_each_for_itself(cells);
         }
+        air
     }
 
-    /// Adds a radio. The first one is the access point, the others are stations. Returns its number, counted from 0.
+    /// Adds a radio. The first one is the access point, or the first ones are, the others are stations. Returns its number,
+    /// counted from 0.
     pub fn add_radio(&mut self) -> usize {
         let number = self.radios.len();
         let other = HostConfig::new(1);
-        let host = number.checked_sub(1).and_then(|station| self.hosts.get(station)).unwrap_or(&other);
+        let station = number.checked_sub(self.access_points);
+        let host = station.and_then(|station| self.hosts.get(station)).unwrap_or(&other);
         let own = self.config.of_station(host);
         self.radios.push(Radio {
             noise: Noise::new(&own, host, &self.times),
             errors: self.streams.stream(&format!("radios/{}/frame-error/{number}", self.frequency_mhz)),
             // Of the radios themselves: a host's highest rate is not theirs.
             window: own.standard.window(PhyRate::Mbps54),
-            contenders: [None; 5],
+            contenders: [self.node_of(number), None, None, None, None],
         });
         number
     }
@@ -316,9 +355,10 @@ impl<T: Clone> Air<T> {
 
     /// When something happens next, if nothing is offered before; `None`: nothing.
     pub fn next_wakeup(&self) -> Option<Time> {
-        let next = match self.phase {
-            Phase::Silent => self.contention.next_access(),
-            Phase::Frames(until) | Phase::Response(until) => until,
+        let next = match (self.phase, &self.nodes) {
+            (_, Some(nodes)) => nodes.per_node.next(),
+            (Phase::Silent, None) => self.contention.next_access(),
+            (Phase::Frames(until) | Phase::Response(until), None) => until,
         };
         (next < Time::MAX).then_some(next)
     }
@@ -326,7 +366,11 @@ impl<T: Clone> Air<T> {
     /// Lets everything happen that is due by `now`, each at its own time.
     pub fn advance(&mut self, now: Time, events: &mut Vec<Event<T>>) {
         while let Some(at) = self.next_wakeup().filter(|&at| at <= now) {
-            self.step(at, events);
+            if self.nodes.is_some() {
+                self.step_by_node(at, events);
+            } else {
+                self.step(at, events);
+            }
         }
     }
 
@@ -337,7 +381,10 @@ impl<T: Clone> Air<T> {
 
     /// The use of the air until then.
     pub fn air(&self, now: Time) -> AirTime {
-        self.air.until(now, self.air_use())
+        match &self.nodes {
+            Some(nodes) => nodes.per_node.air(now),
+            None => self.air.until(now, self.air_use()),
+        }
     }
 
     /// Where [`MOST_WAITING`] frames of a radio wait, forgets the oldest but for [`KEPT_WAITING`]. Those that are tried stay.
@@ -361,16 +408,24 @@ impl<T: Clone> Air<T> {
         if let Some(sender) = self.radios[frame.from].contenders[place] {
             return sender;
         }
-        let (window, aifsn, name) = match category {
-            None => (self.radios[frame.from].window, Standard::G.space_slots() as i8, "dcf"),
+        let (window, aifsn, txop, name) = match category {
+            None => (self.radios[frame.from].window, Standard::G.space_slots() as i8, Span::ZERO, "dcf"),
             Some(category) => {
-                let Parameters { window, aifsn, .. } = category.parameters(frame.from_access_point);
-                (window, aifsn as i8, category.name())
+                let Parameters { window, aifsn, txop } = category.parameters(frame.from_access_point);
+                (window, aifsn as i8, txop, category.name())
             }
         };
         let stream = self.streams.stream(&format!("radios/{}/backoff/{}/{name}", self.frequency_mhz, frame.from));
-        let sender = self.contention.add(window, aifsn - self.common_aifsn, stream, 0);
-        self.senders.push(Sender { radio: frame.from, category, queue: VecDeque::new() });
+        let more_slots = aifsn - self.common_aifsn;
+        let node = self.node_of(frame.from);
+        let sender = match (&mut self.nodes, node) {
+            (Some(nodes), Some(node)) => {
+                nodes.tries.push(None);
+                nodes.per_node.access.add(window, more_slots, stream, node)
+            }
+            _ => self.contention.add(window, more_slots, stream, 0),
+        };
+        self.senders.push(Sender { radio: frame.from, category, txop, queue: VecDeque::new() });
         self.radios[frame.from].contenders[place] = Some(sender);
         sender
     }
@@ -384,6 +439,9 @@ impl<T: Clone> Air<T> {
 
     /// The sender has a frame from now on.
     fn contend(&mut self, now: Time, sender: usize) {
+        if self.nodes.is_some() {
+            return self.contend_by_node(now, sender);
+        }
         if self.phase == Phase::Silent && !self.contention.is_backlogged() {
             self.air.book(now, self.air_use());
         }
@@ -427,24 +485,41 @@ impl<T: Clone> Air<T> {
 
     /// Starts the sender's next try.
     fn begin(&mut self, sender: usize, start: Time) {
+        let Sender { txop, .. } = self.senders[sender];
+        let on_air = self.next_try(sender, start, if txop.is_zero() { Time::ZERO } else { start + txop }, true);
+        self.phase = match self.phase {
+            Phase::Frames(until) => Phase::Frames(until.max(on_air.end)),
+            _ => Phase::Frames(on_air.end),
+        };
+        self.on_air.push(on_air);
+    }
+
+    /// The try of the sender's first frame that begins then. `may_have_rts`: if its rate asks for it.
+    fn next_try(&mut self, sender: usize, start: Time, txop_end: Time, may_have_rts: bool) -> OnAir {
         let Sender { radio, queue, .. } = &mut self.senders[sender];
-        let Waiting { frame, modes, made, sent, .. } = queue.front_mut().expect("who sends has a frame");
-        let place =
-            (0..MOST_RATES).find(|&place| has_tries(frame, made, place)).expect("a frame waits while it has tries");
-        made[place] += 1;
+        let waiting = queue.front_mut().expect("who sends has a frame");
+        let place = waiting.place();
+        waiting.made[place] += 1;
+        let Waiting { frame, modes, sent, .. } = waiting;
         let mode = modes[place].expect("an entry with tries has a mode");
         let times = self.times.mode(mode);
         let is_answered = frame.wants_acknowledgement && frame.to != Receivers::All;
-        let is_rts = is_answered && frame.series[place].is_some_and(|tries| tries.rts);
+        let is_rts = may_have_rts && is_answered && frame.series[place].is_some_and(|tries| tries.rts);
         *sent += u32::from(!is_rts);
         let end = start + if is_rts { times.rts } else { times.ppdu(frame.bytes) };
-        let on_air = OnAir { sender, radio: *radio, mode, to: frame.to, is_answered, bytes: frame.bytes, is_rts, end };
         self.counts.tries += 1;
-        self.phase = match self.phase {
-            Phase::Frames(until) => Phase::Frames(until.max(end)),
-            _ => Phase::Frames(end),
-        };
-        self.on_air.push(on_air);
+        OnAir { sender, radio: *radio, mode, to: frame.to, is_answered, bytes: frame.bytes, is_rts, end, txop_end }
+    }
+
+    /// The next try of the TXOP of one that was acknowledged by now, if another frame waits that ends within it.
+    fn next_in_txop(&mut self, now: Time, after: &OnAir) -> Option<OnAir> {
+        let start = now + self.times.cell.sifs;
+        let waiting = self.senders[after.sender].queue.front().filter(|_| after.txop_end > start)?;
+        let times = self.times.mode(waiting.modes[waiting.place()].expect("an entry with tries has a mode"));
+        let is_answered = waiting.frame.wants_acknowledgement && waiting.frame.to != Receivers::All;
+        let response = if is_answered { times.acknowledgement } else { Span::ZERO };
+        let end = start + times.ppdu(waiting.frame.bytes) + response;
+        (end <= after.txop_end).then(|| self.next_try(after.sender, start, after.txop_end, false))
     }
 
     fn on_frame_over(&mut self, now: Time, events: &mut Vec<Event<T>>) {
@@ -501,8 +576,15 @@ impl<T: Clone> Air<T> {
         } else {
             self.air.book(now, self.air_use());
             self.counts.acknowledged += 1;
-            self.finish(now, on_air.sender, true, events);
-            self.resume(now + self.times.cell.space, &[]);
+            self.end_frame(now, on_air.sender, true, events);
+            if let Some(next) = self.next_in_txop(now, &on_air) {
+                self.contention.on_answered(on_air.sender);
+                self.on_air[0] = next;
+                self.phase = Phase::Frames(next.end);
+            } else {
+                self.end_access(on_air.sender);
+                self.resume(now + self.times.cell.space, &[]);
+            }
         }
     }
 
@@ -554,22 +636,42 @@ impl<T: Clone> Air<T> {
 
     /// The try had no response: another one follows, or the frame is given up.
     fn fail(&mut self, now: Time, sender: usize, events: &mut Vec<Event<T>>) {
-        let Waiting { frame, made, .. } = &self.senders[sender].queue[0];
-        let wants_acknowledgement = frame.wants_acknowledgement && frame.to != Receivers::All;
-        if wants_acknowledgement && (0..MOST_RATES).any(|place| has_tries(frame, made, place)) {
-            self.contention.on_failure(sender);
+        let waiting = &self.senders[sender].queue[0];
+        let wants_acknowledgement = waiting.frame.wants_acknowledgement && waiting.frame.to != Receivers::All;
+        if wants_acknowledgement && (0..MOST_RATES).any(|place| waiting.has_tries(place)) {
+            match &mut self.nodes {
+                Some(nodes) => nodes.per_node.access.on_failure(sender),
+                None => self.contention.on_failure(sender),
+            }
         } else {
             self.counts.given_up += u64::from(wants_acknowledgement);
             self.finish(now, sender, false, events);
         }
     }
 
-    /// The sender is done with its frame.
+    /// The sender is done with its frame, and has none of a TXOP behind it.
     fn finish(&mut self, at: Time, sender: usize, is_acknowledged: bool, events: &mut Vec<Event<T>>) {
-        let queue = &mut self.senders[sender].queue;
-        let Waiting { frame, made, .. } = queue.pop_front().expect("who is done had a frame");
+        self.end_frame(at, sender, is_acknowledged, events);
+        self.end_access(sender);
+    }
+
+    /// The sender is done with its frame.
+    fn end_frame(&mut self, at: Time, sender: usize, is_acknowledged: bool, events: &mut Vec<Event<T>>) {
+        let first = self.senders[sender].queue.pop_front();
+        let Waiting { frame, made, .. } = first.expect("who is done had a frame");
         events.push(Event::Done { at, is_acknowledged, made, tag: frame.tag });
-        let is_empty = queue.is_empty();
+    }
+
+    /// The sender begins a new backoff, with frames or without.
+    fn end_access(&mut self, sender: usize) {
+        let is_empty = self.senders[sender].queue.is_empty();
+        if let Some(nodes) = &mut self.nodes {
+            nodes.per_node.access.on_done(sender);
+            if is_empty {
+                nodes.per_node.access.on_empty(sender);
+            }
+            return;
+        }
         self.contention.on_done(sender);
         if is_empty {
             self.contention.on_empty(sender);
@@ -588,7 +690,7 @@ impl<T: Clone> Air<T> {
 
     /// Between two radios: that of the station, or of the sender if both are.
     fn noise(&self, from: usize, to: usize) -> &Noise {
-        &self.radios[if from == 0 { to } else { from }].noise
+        &self.radios[if from < self.access_points { to } else { from }].noise
     }
 
     fn air_use(&self) -> AirUse {
@@ -615,7 +717,14 @@ impl OnAir {
     }
 }
 
-/// Whether this entry of the frame's series has more tries.
-fn has_tries<T>(frame: &Frame<T>, made: &[u8; MOST_RATES], place: usize) -> bool {
-    frame.series[place].is_some_and(|tries| made[place] < tries.count)
+impl<T> Waiting<T> {
+    /// Whether this entry of its series has more tries.
+    fn has_tries(&self, place: usize) -> bool {
+        self.frame.series[place].is_some_and(|tries| self.made[place] < tries.count)
+    }
+
+    /// The entry of its next try.
+    fn place(&self) -> usize {
+        (0..MOST_RATES).find(|&place| self.has_tries(place)).expect("a frame waits while it has tries")
+    }
 }

@@ -1,6 +1,6 @@
 //! The frame exchange, when each node hears for itself: points 3 to 5 of [`super`].
 
-use super::{Kind, Part, PerNode, Signal};
+use super::{Due, Kind, Part, PerNode, Signal};
 use crate::packet::{Outcome, Packet};
 use crate::random::happens;
 use crate::statistics::{AirTime, Statistics};
@@ -9,47 +9,27 @@ use crate::wifi::air_use::AirUse;
 use crate::wifi::direction::Link;
 use crate::wifi::medium::{Medium, Transmission, go_on};
 use lasthop_units::{Bytes, Span, Time};
-use std::cmp::Reverse;
 
 impl PerNode {
-    pub(in crate::wifi::medium) fn air_use(&self) -> AirUse {
+    pub(in crate::wifi) fn air_use(&self) -> AirUse {
         self.air.all(&self.access)
     }
 
-    pub(in crate::wifi::medium) fn air(&self, now: Time) -> AirTime {
+    pub(in crate::wifi) fn air(&self, now: Time) -> AirTime {
         self.air.until(now, &self.access)
     }
 
     pub(in crate::wifi::medium) fn report(&self, now: Time, statistics: &mut Statistics) {
-        statistics.collisions = self.air.collisions();
+        statistics.collisions = self.collisions();
         statistics.cells = self.air.report(now, &self.access);
+    }
+
+    pub(in crate::wifi) fn collisions(&self) -> u64 {
+        self.air.collisions()
     }
 
     pub(in crate::wifi::medium) fn reset_statistics(&mut self, now: Time) {
         self.air.reset(now);
-    }
-
-    /// What was lost at its receiver counts as a collision, unless one that overlapped it does.
-    fn count_collision(&mut self, signal: &Signal) {
-        let Some(to) = signal.to else { return self.air.collide(signal) };
-        let node = &mut self.nodes[to];
-        let is_new = signal.start >= node.collided_until;
-        node.collided_until = node.collided_until.max(signal.end);
-        if is_new {
-            self.air.collide(signal);
-        }
-    }
-
-    /// The exchange around this transmission is over. `error`: in vain, for noise or a reservation.
-    fn close(&mut self, now: Time, signal: &Signal, is_error: bool) {
-        let length = signal.end - signal.start;
-        self.air.close(now, signal, &self.access, is_error.then_some(length));
-    }
-
-    /// The node's exchange goes on after SIFS, with a frame that is new on the air or not.
-    fn go_on(&mut self, at: Time, frame: Transmission, is_new: bool) {
-        self.nodes[frame.node].frame = Some(frame);
-        self.set(frame.node, Part::Continuing { is_new }, at);
     }
 }
 
@@ -84,21 +64,12 @@ impl<P: Clone> Medium<P> {
         arrived: &mut Vec<Packet<P>>,
         outcome: &mut Outcome<'_, P>,
     ) {
-        let per_node = by_node(&mut self.per_node);
-        let node = per_node.schedule.first();
-        if per_node.schedule.first_at() > now {
-            self.on_due(now);
-        } else {
-            match per_node.nodes[node].part {
-                Part::Sending(place) => self.on_sent(now, place, arrived, outcome),
-                Part::Responding(frame) => self.respond(now, node, frame),
-                Part::Continuing { is_new } => {
-                    let frame = per_node.nodes[node].frame.expect("an exchange goes on");
-                    self.send(now, frame, is_new);
-                }
-                Part::Waiting => self.on_timeout(now, node, outcome),
-                Part::Listening => unreachable!("who listens waits for nothing"),
-            }
+        match by_node(&mut self.per_node).due(now) {
+            Due::Timers => self.on_due(now),
+            Due::Sent(place) => self.on_sent(now, place, arrived, outcome),
+            Due::Response(node, frame) => by_node(&mut self.per_node).respond(now, node, frame, &self.times),
+            Due::Frame(frame, is_new) => self.send(now, frame, is_new),
+            Due::Timeout(node) => self.on_timeout(now, node, outcome),
         }
         if self.holds.any() {
             self.heed_holds(now);
@@ -108,82 +79,22 @@ impl<P: Clone> Medium<P> {
 
     /// Timers of a node have expired: the highest category's sends, the others double their windows.
     fn on_due(&mut self, now: Time) {
-        let per_node = by_node(&mut self.per_node);
-        let mut due = std::mem::take(&mut per_node.due);
-        let node = per_node.access.take_due(now, &mut due);
-        per_node.access.stop(node, now);
-        let category = |&sender: &usize| (self.senders[sender].category, Reverse(sender));
-        let first = due.iter().copied().max_by_key(category).expect("one is due");
-        due.drain(..).filter(|&sender| sender != first).for_each(|sender| per_node.access.on_failure(sender));
-        per_node.due = due;
+        let first = by_node(&mut self.per_node).take_due(now, |sender| self.senders[sender].category);
         let frame = self.next_transmission(now, first, now);
         self.send(now, frame, true);
     }
 
     /// Puts a frame on the air. `is_new`: it begins an exchange.
     fn send(&mut self, now: Time, frame: Transmission, is_new: bool) {
-        let mode = self.times.mode(frame.mode);
-        let reserved = match frame.link {
-            None => Span::ZERO,
-            // Until the data would be sensed: SIFS, CTS, SIFS, aRxPHYStartDelay and two slots.
-            Some(_) if frame.is_rts => mode.cts + mode.rts_unanswered.timeout + self.times.cell.slot,
-            Some(_) => frame.response(mode),
-        };
         let to = frame.link.map(|link| self.receiver_of(link));
-        let signal = Signal {
-            node: frame.node,
-            to,
-            kind: Kind::Frame,
-            is_new,
-            start: now,
-            end: frame.end,
-            reserves_until: frame.end + reserved,
-            is_lost: false,
-            mpdus_from: if frame.is_answered_by_block_ack() {
-                frame.end - mode.rate.transmission_time(Bytes::new(frame.content.bytes))
-            } else {
-                frame.end
-            },
-            frame,
-        };
-        let per_node = by_node(&mut self.per_node);
-        per_node.nodes[frame.node].frame = Some(frame);
-        per_node.start(now, signal);
-    }
-
-    /// Puts the response to this frame on the air.
-    fn respond(&mut self, now: Time, node: usize, frame: Transmission) {
-        let mode = self.times.mode(frame.mode);
-        let end = frame.end + frame.response(mode);
-        let reserved = match frame.is_rts {
-            true => self.times.cell.sifs + frame.duration + Transmission { is_rts: false, ..frame }.response(mode),
-            false => Span::ZERO,
-        };
-        let signal = Signal {
-            node,
-            to: Some(frame.node),
-            kind: Kind::Response,
-            is_new: false,
-            start: now,
-            end,
-            reserves_until: end + reserved,
-            is_lost: false,
-            mpdus_from: end,
-            frame,
-        };
-        by_node(&mut self.per_node).start(now, signal);
+        by_node(&mut self.per_node).send(now, frame, to, &self.times, is_new);
     }
 
     /// A transmission is over.
     fn on_sent(&mut self, now: Time, place: usize, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let per_node = by_node(&mut self.per_node);
-        let frame = per_node.on_air[place].expect("what ends is on the air").frame;
-        let eifs = frame.unanswered(self.times.mode(frame.mode)).eifs;
-        let bystanders = if self.rules.difs_after_collision { self.times.cell.space } else { eifs };
-        let signal = per_node.end(now, place, bystanders);
-        if signal.is_lost {
-            per_node.count_collision(&signal);
-        }
+        let (signal, eifs) = per_node.take_off(now, place, &self.times, self.rules);
+        let frame = signal.frame;
         match (signal.kind, frame.link) {
             (Kind::Response, Some(link)) => self.on_response_sent(now, &signal, link, eifs, outcome),
             (Kind::Frame, Some(link)) => {
@@ -194,7 +105,7 @@ impl<P: Clone> Medium<P> {
                 if !is_answered {
                     per_node.close(now, &signal, !signal.is_lost);
                 }
-                per_node.set(frame.node, Part::Waiting, now + timeout);
+                per_node.wait(frame.node, now + timeout);
             }
             (_, None) => self.on_broadcast_sent(now, &signal, eifs, outcome),
         }
@@ -258,12 +169,7 @@ impl<P: Clone> Medium<P> {
             per_node.fall_silent(now, to, eifs);
             return false;
         }
-        let is_free = matches!(per_node.nodes[to].part, Part::Listening);
-        if is_free {
-            per_node.access.stop(to, now);
-            per_node.set(to, Part::Responding(frame), now + sifs);
-        }
-        is_free
+        per_node.answer(now, to, frame, sifs)
     }
 
     fn on_response_sent(&mut self, now: Time, signal: &Signal, link: Link, eifs: Span, outcome: &mut Outcome<'_, P>) {

@@ -33,6 +33,7 @@
 
 mod air;
 pub(super) mod exchange;
+mod parts;
 mod timers;
 
 use super::super::cell::Cell;
@@ -42,13 +43,14 @@ use crate::config::{Cells, Hearing, HearingLevel};
 use crate::schedule::Schedule;
 use air::Air;
 use lasthop_units::{Span, Time};
+pub(in crate::wifi) use parts::Due;
 use rand_chacha::ChaCha8Rng;
 use timers::Timers;
 
 /// The state of all nodes.
 #[derive(Clone, Debug)]
-pub(super) struct PerNode {
-    pub(super) access: Timers,
+pub(in crate::wifi) struct PerNode {
+    pub(in crate::wifi) access: Timers,
     nodes: Vec<Node>,
     /// By node, that is sender: whom it reaches.
     reached: Vec<Vec<Reached>>,
@@ -110,11 +112,11 @@ enum Part {
 
 /// A transmission on the air.
 #[derive(Clone, Copy, Debug)]
-struct Signal {
+pub(in crate::wifi) struct Signal {
     node: usize,
     /// `None`: all stations of the cell.
-    to: Option<usize>,
-    kind: Kind,
+    pub(in crate::wifi) to: Option<usize>,
+    pub(in crate::wifi) kind: Kind,
     /// It begins an exchange.
     is_new: bool,
     start: Time,
@@ -122,15 +124,15 @@ struct Signal {
     /// What its duration field announces.
     reserves_until: Time,
     /// Lost at its receiver.
-    is_lost: bool,
+    pub(in crate::wifi) is_lost: bool,
     /// The start of the MPDUs of an A-MPDU; else its end.
     mpdus_from: Time,
     /// The exchange around it.
-    frame: Transmission,
+    pub(in crate::wifi) frame: Transmission,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+pub(in crate::wifi) enum Kind {
     /// Data, or an RTS.
     Frame,
     /// To one of these.
@@ -139,7 +141,7 @@ enum Kind {
 
 impl PerNode {
     /// Nodes that have been silent for long. `more_slots`: of stations with an AIFSN of their own.
-    pub(super) fn new(
+    pub(in crate::wifi) fn new(
         cells: &Cells,
         times: &Cell,
         contenders: Vec<(ContentionWindow, ChaCha8Rng)>,
@@ -182,7 +184,8 @@ impl PerNode {
         frames.map(|signal| &signal.frame)
     }
 
-    fn next(&self) -> Time {
+    /// When something happens next.
+    pub(in crate::wifi) fn next(&self) -> Time {
         self.access.next().min(self.schedule.first_at())
     }
 
@@ -193,14 +196,14 @@ impl PerNode {
     }
 
     /// The node's part is over. It counts from here on, if it senses nothing.
-    fn listen(&mut self, now: Time, node: usize, space: Span) {
+    pub(in crate::wifi) fn listen(&mut self, now: Time, node: usize, space: Span) {
         self.set(node, Part::Listening, Time::MAX);
         self.fall_silent(now, node, space);
     }
 
     /// The node counts from here on, if it listens and senses nothing.
     #[inline]
-    fn fall_silent(&mut self, now: Time, number: usize, space: Span) {
+    pub(in crate::wifi) fn fall_silent(&mut self, now: Time, number: usize, space: Span) {
         let node = &self.nodes[number];
         if node.sensed == 0 && matches!(node.part, Part::Listening) {
             let ready = (now + space).max(node.reserved_until + self.space);
@@ -220,7 +223,7 @@ impl PerNode {
     }
 
     /// Books the use of the air: a sender of this node is about to have frames, or none.
-    pub(super) fn book(&mut self, now: Time, node: usize) {
+    pub(in crate::wifi) fn book(&mut self, now: Time, node: usize) {
         self.air.book(now, node, &self.access);
     }
 

@@ -10,7 +10,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
 #[derive(Clone, Debug)]
-pub(in crate::wifi::medium) struct Timers {
+pub(in crate::wifi) struct Timers {
     slot: Span,
     timers: Vec<Timer>,
     streams: Vec<ChaCha8Rng>,
@@ -103,7 +103,7 @@ impl Timers {
     }
 
     /// Adds a timer to a node. Returns its number.
-    pub(in crate::wifi::medium) fn add(
+    pub(in crate::wifi) fn add(
         &mut self,
         limits: ContentionWindow,
         more_slots: i8,
@@ -160,7 +160,7 @@ impl Timers {
     }
 
     /// The sender has frames from now on. `rejoins`: its node is to acknowledge, and may see the medium as idle.
-    pub(super) fn on_frame(&mut self, now: Time, sender: usize, rejoins: bool) {
+    pub(in crate::wifi) fn on_frame(&mut self, now: Time, sender: usize, rejoins: bool) {
         let timer = &mut self.timers[sender];
         let node = timer.node;
         timer.has_frame = true;
@@ -196,7 +196,7 @@ impl Timers {
     }
 
     /// The sender, which has sent, has no more frames.
-    pub(super) fn on_empty(&mut self, sender: usize) {
+    pub(in crate::wifi) fn on_empty(&mut self, sender: usize) {
         let timer = &mut self.timers[sender];
         timer.has_frame = false;
         let node = timer.node;
@@ -207,12 +207,12 @@ impl Timers {
     }
 
     /// Whether the sender contends.
-    pub(in crate::wifi::medium) fn has_frame(&self, sender: usize) -> bool {
+    pub(in crate::wifi) fn has_frame(&self, sender: usize) -> bool {
         self.timers[sender].has_frame
     }
 
     /// The sender, which has no part in an exchange, may not send its frames any more. Its timer stays as without frames.
-    pub(in crate::wifi::medium) fn withdraw(&mut self, sender: usize) {
+    pub(in crate::wifi) fn withdraw(&mut self, sender: usize) {
         self.on_empty(sender);
         let timer = &mut self.timers[sender];
         (timer.without_backoff, timer.due) = (false, Time::MAX);
@@ -251,7 +251,7 @@ impl Timers {
     }
 
     /// The node sends, or takes part in an exchange: none of its timers goes on.
-    pub(super) fn stop(&mut self, node: usize, now: Time) {
+    pub(in crate::wifi) fn stop(&mut self, node: usize, now: Time) {
         self.freeze(node, now + Span::from_nanos(1));
         self.silences[node] = Silence::Frozen { sensed: now };
         self.timers[node].due = Time::MAX;
@@ -273,24 +273,24 @@ impl Timers {
     }
 
     /// Finds the next transmission again; call it after each event.
-    pub(super) fn find_next(&mut self) {
+    pub(in crate::wifi) fn find_next(&mut self) {
         self.next = self.timers.iter().map(|timer| timer.due).min().unwrap_or(Time::MAX);
     }
 
     /// As in `backoff`.
-    pub(super) fn on_done(&mut self, sender: usize) {
+    pub(in crate::wifi) fn on_done(&mut self, sender: usize) {
         self.on_answered(sender);
         self.draw(sender);
     }
 
     /// As in `backoff`.
-    pub(in crate::wifi::medium) fn on_answered(&mut self, sender: usize) {
+    pub(in crate::wifi) fn on_answered(&mut self, sender: usize) {
         let timer = &mut self.timers[sender];
         timer.window = timer.limits.min;
     }
 
     /// As in `backoff`.
-    pub(in crate::wifi::medium) fn on_failure(&mut self, sender: usize) {
+    pub(in crate::wifi) fn on_failure(&mut self, sender: usize) {
         let timer = &mut self.timers[sender];
         timer.window = (2 * timer.window + 1).min(timer.limits.max);
         self.draw(sender);
