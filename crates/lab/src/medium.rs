@@ -25,7 +25,8 @@ use lasthop_kernel::hwsim::{Address, Hwsim, MOST_RATES, Message, Outbox, Sent, T
 use lasthop_network::random::Streams;
 use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, Receivers, Tries, TryRate};
 use lasthop_network::{
-    AccessConfig, AirTime, Band, Cells, ChannelWidth, GuardInterval, Modulation, PhyRate, Standard, Topology, WifiConfig,
+    AccessConfig, AirTime, Band, Cells, ChannelWidth, GuardInterval, Modulation, PhyRate, Standard, Topology,
+    WifiConfig,
 };
 use lasthop_scenario::{Lateness, Scenario};
 use lasthop_units::{Span, Time};
@@ -197,7 +198,8 @@ pub fn check_medium(scenario: &Scenario) -> Result<&WifiConfig> {
         return refuse("access.standard", reason);
     }
     let layout = scenario.layout();
-    if let Some(place) = layout.and_then(|layout| layout.access_points.iter().position(|place| place.channel.is_some())) {
+    if let Some(place) = layout.and_then(|layout| layout.access_points.iter().position(|place| place.channel.is_some()))
+    {
         let reason = "radios choose their channels themselves (accepted: no channel)".to_owned();
         return refuse(&format!("cells[{place}].channel"), reason);
     }
@@ -449,7 +451,8 @@ impl<'a> Medium<'a> {
             let on_channel = |radio: &Radio| radio.frequency_mhz.is_none_or(|its| its == frequency_mhz);
             let has = |radio: &Radio| radio.interfaces.contains(&receiver);
             let number = self.radios.iter().position(|radio| has(radio) && on_channel(radio));
-            let number = number.filter(|&number| number != from && self.cells().is_none_or(|cells| number < cells.nodes()));
+            let number =
+                number.filter(|&number| number != from && self.cells().is_none_or(|cells| number < cells.nodes()));
             number.map_or(Receivers::Nobody, Receivers::One)
         };
         let (rates, series) = series(sent, frequency_mhz);
@@ -739,7 +742,8 @@ mod tests {
         let cells = "[[cells]]\nname = \"a\"\nx_m = 0\n[[cells]]\nname = \"b\"\nx_m = 90\n";
         let hosts = "[access]\n[path]\n[[hosts]]\ncell = \"b\"\nx_m = 40\n";
         assert_eq!(check(&format!("{hosts}{cells}")).expect("a medium"), Standard::G);
-        let channels = cells.replace("x_m = 90", "x_m = 90\nchannel = 6").replace("x_m = 0\n", "x_m = 0\nchannel = 1\n");
+        let channels =
+            cells.replace("x_m = 90", "x_m = 90\nchannel = 6").replace("x_m = 0\n", "x_m = 0\nchannel = 1\n");
         let roams = "[[hosts.roam]]\nat_s = 1\nto = \"a\"\n";
         for (text, key, accepted) in [
             (access("kind = \"wired\"\nrate_mbps = 10"), "access.kind", "\"wifi\""),

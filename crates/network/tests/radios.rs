@@ -349,7 +349,8 @@ fn radios_that_each_hear_all_for_themselves_get_what_radios_on_one_medium_get() 
 #[test]
 fn hidden_radios_collapse_as_stations_of_a_network_do_and_rts_mends_it() {
     for (rts, least, most) in [(false, 0.5, 0.75), (true, 0.9, 1.05)] {
-        let [near, hidden] = [HearingLevel::Hears, HearingLevel::Misses].map(|level| at_54(&stations_with(level, 2), rts));
+        let [near, hidden] =
+            [HearingLevel::Hears, HearingLevel::Misses].map(|level| at_54(&stations_with(level, 2), rts));
         let share = hidden.0.iter().sum::<f64>() / near.0.iter().sum::<f64>();
         println!("RTS {rts}: {near:?}, hidden {hidden:?}: {share:.3}");
         assert!((least..most).contains(&share), "RTS {rts}: {share}");

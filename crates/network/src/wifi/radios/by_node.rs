@@ -16,7 +16,8 @@ impl<T: Clone> Air<T> {
         let radio = |node: usize| if node < stations { cells.access_points + node } else { node - stations };
         let contender = |node: usize| {
             let stream = format!("radios/{}/backoff/{}/dcf", self.frequency_mhz, radio(node));
-            let standard = self.hosts.get(node).map_or(self.config.standard, |host| self.config.of_station(host).standard);
+            let standard =
+                self.hosts.get(node).map_or(self.config.standard, |host| self.config.of_station(host).standard);
             (standard.window(PhyRate::Mbps54), self.streams.stream(&stream))
         };
         let more_slots = vec![Standard::G.space_slots() as i8 - self.common_aifsn; nodes];
@@ -183,14 +184,7 @@ impl<T: Clone> Air<T> {
         !happens(loss, &mut self.radios[on_air.radio].errors) && !self.per_node().is_reserved(now, to)
     }
 
-    fn on_response_sent(
-        &mut self,
-        now: Time,
-        signal: &Signal,
-        on_air: &OnAir,
-        eifs: Span,
-        events: &mut Vec<Event<T>>,
-    ) {
+    fn on_response_sent(&mut self, now: Time, signal: &Signal, on_air: &OnAir, eifs: Span, events: &mut Vec<Event<T>>) {
         let frame = signal.frame;
         let (space, sifs) = (self.times.cell.space, self.times.cell.sifs);
         let Receivers::One(to) = on_air.to else { unreachable!("only one radio answers") };
