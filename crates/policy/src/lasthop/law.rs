@@ -280,6 +280,7 @@ impl Law {
         let heeds_others = self.prefer == Prefer::Harmless;
         let filled = heeds_others && queue > constants.filled * step.aim.as_secs_f64() && !gained;
         let is_judged = !step.judged.is_zero();
+        let again = lost && self.harm.is_some() && self.parts.has(LawPart::SecondLoss);
         let (seen, stood) = if is_judged { (got, Span::from_secs_f64(queue)) } else { (group.total, group.queue) };
         self.harm = if filled || lost && stood > step.aim * constants.filled {
             Some(Harm::Queue { queue: stood, aim: step.aim })
@@ -289,7 +290,8 @@ impl Law {
             None
         };
         if self.harm.is_some() {
-            let back = if self.parts.has(LawPart::StepBack) { step.aim * (1.0 / constants.step) } else { Span::MAX };
+            let goes_back = self.parts.has(LawPart::StepBack) && !again;
+            let back = if goes_back { step.aim * (1.0 / constants.step) } else { Span::MAX };
             self.proposal = Some(if back > step.ceiling { Proposal::Free } else { Proposal::Aim(back) });
             let patience = self.patience.max(constants.patience);
             self.waits_until = now.saturating_add(patience);

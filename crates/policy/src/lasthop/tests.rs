@@ -192,7 +192,7 @@ fn while_a_queue_is_looked_at_the_reason_counts_the_seconds_down() {
     assert!(waits.len() >= 9 && waits.iter().all(|reason| reason.contains("limits begin")), "{reasons:#?}");
 }
 
-/// What they leave, the others take: each step shows it. They go back step by step, and wait longer after each.
+/// What they leave, the others take: each step shows it. They go back, and wait longer after each: soon five minutes.
 #[test]
 fn beside_hosts_that_fill_the_queue_trials_are_few_and_short() {
     let mut fluid = Fluid::of(&[Way::Up; 5], 20);
@@ -213,7 +213,8 @@ fn beside_hosts_that_fill_the_queue_trials_are_few_and_short() {
     assert!(got / 2000.0 > 0.9 * CAPACITY / 2.0, "{}", got / 2000.0);
     let trials: Vec<_> = bounded.chunk_by(|one, next| next - one == 1).map(|trial| trial[0]).collect();
     assert!((3..8).contains(&trials.len()), "{trials:?}");
-    assert!(trials.windows(2).all(|pair| pair[1] - pair[0] > 2 * 300), "{trials:?}");
+    let waits: Vec<_> = trials.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(waits[0] > 2 * 80 && waits[1..].iter().all(|wait| *wait > 2 * 300), "{trials:?}");
 }
 
 /// One liar of ten takes at most a tenth of what the others would have.
