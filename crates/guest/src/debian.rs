@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) const SUITE_OF_PROGRAMS: &str = "trixie";
 
 /// How often a program is asked whether it is to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// As `dpkg -x` does, whose tar would go on without it.
 const UNPACK: &str = r#"set -o pipefail; dpkg-deb --fsys-tarfile "$0" | setpriv --pdeathsig KILL tar -x -f - -C "$1""#;

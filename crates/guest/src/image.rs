@@ -19,6 +19,7 @@ pub(crate) const OF_JOBS: &str = "/modules/of-jobs";
 pub(crate) const OF_ARRIVAL: &str = "/modules/of-arrival";
 pub(crate) const OF_LEAVING: &str = "/modules/of-leaving";
 pub(crate) const OF_RADIOS: &str = "/modules/of-radios";
+pub(crate) const OF_PROGRAMS: &str = "/modules/of-programs";
 
 const FOLDERS: [&str; 8] = ["dev", "etc", "host", "modules", "out", "proc", "sys", "run"];
 const FILE: u32 = 0o100_755;
@@ -55,9 +56,12 @@ pub(crate) fn archive(program: &Program, kernel: &Kernel, beside: Option<&[PathB
             archive.file(&format!("modules/{name}.ko"), &bytes);
         }
     }
-    for (list, names) in
-        [(OF_JOBS, &modules.of_jobs), (OF_ARRIVAL, &modules.of_arrival), (OF_LEAVING, &modules.of_leaving)]
-    {
+    for (list, names) in [
+        (OF_JOBS, &modules.of_jobs),
+        (OF_ARRIVAL, &modules.of_arrival),
+        (OF_LEAVING, &modules.of_leaving),
+        (OF_PROGRAMS, &modules.of_programs),
+    ] {
         archive.file(&list[1..], lines(names.iter()).as_bytes());
         for name in names {
             let path = kernel.module(name);
@@ -65,13 +69,6 @@ pub(crate) fn archive(program: &Program, kernel: &Kernel, beside: Option<&[PathB
         }
     }
     Ok(archive.end())
-}
-
-/// An archive that changes the list of modules that are loaded before a job: the kernel unpacks one behind another.
-pub(crate) fn of_jobs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<u8> {
-    let mut archive = Archive::default();
-    archive.file(&OF_JOBS[1..], lines(names).as_bytes());
-    archive.end()
 }
 
 fn lines<'a>(names: impl Iterator<Item = &'a String>) -> String {

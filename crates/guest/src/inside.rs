@@ -1,13 +1,14 @@
 //! The guest's first process: it makes the machine ready, has its state saved, does one job, and turns it off.
 
 use crate::INIT;
-use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, OF_RADIOS, PROGRAM};
-use crate::kernels::RADIOS;
-use crate::machine::{CODE_FILE, Job, OUT, SHARE};
+use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, OF_PROGRAMS, OF_RADIOS, PROGRAM};
+use crate::kernels::{RADIOS, is_control};
+use crate::machine::{CODE_FILE, Job, LEFT_OUT, OUT, SHARE};
 use crate::machine_files::make_root;
 use crate::radios::PROGRAMS;
 use crate::stopping::Stopping;
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
+use nix::libc::O_NONBLOCK;
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
@@ -15,8 +16,8 @@ use nix::unistd::{chdir, chroot};
 use std::ffi::{CStr, CString, OsString};
 use std::fs::{self, File};
 use std::hint::black_box;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -68,7 +69,19 @@ fn live() -> io::Result<()> {
         mount(Some(kind), to, Some(kind), MsFlags::empty(), None::<&str>)
             .map_err(|error| named(&format!("cannot mount {to}"), error.into()))?;
     }
-    load(OF_JOBS)?;
+    // As udev makes them.
+    for (name, to) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        symlink(format!("/proc/self/{to}"), Path::new("/dev").join(name)).map_err(|error| named(name, error))?;
+    }
+    for name in fs::read_to_string(OF_JOBS)?.lines() {
+        match load_one(name, c"") {
+            // A run does without one of the user's own that is not good.
+            Err(error) if is_control(name) => {
+                eprintln!("{LEFT_OUT}{name}: {}", kernels_words(name).unwrap_or_else(|| error.to_string()));
+            }
+            done => done.map_err(|error| not_loaded(name, error))?,
+        }
+    }
     let job = next_job()?;
     // Each seed has random numbers of its own.
     fs::write("/dev/urandom", job.seed.to_le_bytes())?;
@@ -83,6 +96,10 @@ fn live() -> io::Result<()> {
         path = PROGRAMS;
     }
     if let Some(of_machine) = &job.path {
+        // A job may do without any.
+        for name in fs::read_to_string(OF_PROGRAMS)?.lines() {
+            load_one(name, c"").unwrap_or_else(|error| eprintln!("guest: {}", not_loaded(name, error)));
+        }
         let ports = File::options().write(true).open("/dev/port")?;
         make_root(ports, ROOT, SCRATCH).map_err(|error| named("cannot bring this machine's files", error))?;
         for file in job.files.iter().map(|(path, _)| path.as_str()).chain([PROGRAM]) {
@@ -164,21 +181,45 @@ fn next_job() -> io::Result<Job> {
     }
 }
 
-/// Loads the modules of a list. One that is loaded already is no error.
+/// Loads the modules of a list.
 fn load(list: &str) -> io::Result<()> {
     load_with(list, ("", c""))
 }
 
 /// The same, one of them with parameters.
 fn load_with(list: &str, (one, its): (&str, &CStr)) -> io::Result<()> {
-    for name in fs::read_to_string(list)?.lines() {
-        let file = File::open(format!("/modules/{name}.ko"))?;
-        match finit_module(&file, if name == one { its } else { c"" }, ModuleInitFlags::empty()) {
-            Ok(()) | Err(nix::Error::EEXIST) => {}
-            Err(error) => return Err(named(&format!("cannot load the module {name}"), error.into())),
-        }
+    let load = |name| load_one(name, if name == one { its } else { c"" }).map_err(|error| not_loaded(name, error));
+    fs::read_to_string(list)?.lines().try_for_each(load)
+}
+
+fn not_loaded(module: &str, error: io::Error) -> io::Error {
+    named(&format!("cannot load the module {module}"), error)
+}
+
+/// Loads a module. One that is loaded already is no error.
+fn load_one(name: &str, parameters: &CStr) -> io::Result<()> {
+    let file = File::open(format!("/modules/{name}.ko"))?;
+    match finit_module(&file, parameters, ModuleInitFlags::empty()) {
+        Ok(()) | Err(nix::Error::EEXIST) => Ok(()),
+        Err(error) => Err(error.into()),
     }
-    Ok(())
+}
+
+/// What the kernel has said of a module, whether or not the console shows it (Documentation/ABI/testing/dev-kmsg).
+fn kernels_words(module: &str) -> Option<String> {
+    let mut log = File::options().read(true).custom_flags(O_NONBLOCK).open("/dev/kmsg").ok()?;
+    let (mut record, mut words) = (vec![0; 8192], Vec::new());
+    // Each read is a record; at the end nothing is ready.
+    while let Ok(length) = log.read(&mut record) {
+        words.extend(of_module(&String::from_utf8_lossy(&record[..length]), module));
+    }
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// What a record of the kernel's log says of a module.
+fn of_module(record: &str, module: &str) -> Option<String> {
+    let said = record.lines().next()?.split_once(';')?.1;
+    said.strip_prefix(module)?.strip_prefix(": ").map(str::to_owned)
 }
 
 /// Copies what is in a folder. A file for which there is no room is left out as a whole, so that others find some.
@@ -199,4 +240,17 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 fn named(what: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_why_it_does_not_take_a_module() {
+        let record = "4,712,1217332,-;tcp_mine: Unknown symbol tcp_new (err -2)\n SUBSYSTEM=module\n";
+        assert_eq!(of_module(record, "tcp_mine").as_deref(), Some("Unknown symbol tcp_new (err -2)"));
+        assert_eq!(of_module(record, "tcp_min"), None);
+        assert_eq!(of_module("no record", "tcp_mine"), None);
+    }
 }

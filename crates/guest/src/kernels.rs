@@ -8,13 +8,15 @@
 //! ```
 
 use crate::architecture::Architecture;
-use crate::debian::{Apt, run_until};
+use crate::debian::{Apt, LOOK_EVERY, run_until};
 use crate::error::{At as _, Error, Result};
 use crate::work::{Work, remove_leftovers};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +91,23 @@ const OF_ARRIVAL: &[&str] = &["qemu_fw_cfg"];
 const OF_RADIOS: &[&str] = &[RADIOS];
 /// The module that makes simulated radios.
 pub(crate) const RADIOS: &str = "mac80211_hwsim";
+/// What programs of a job ask the kernel for, which loads nothing by itself in a guest: other devices, filters, and the ciphers of WPA2.
+/// They are loaded only for a job that finds this machine's files. A kernel that was kept without them is good for all else.
+const OF_PROGRAMS: &[&str] = &[
+    "crc32c_generic",
+    "dummy",
+    "vrf",
+    "bridge",
+    "nlmon",
+    "nf_conntrack",
+    "nf_tables",
+    "nft_compat",
+    "nft_ct",
+    "nft_numgen",
+    "ccm",
+    "cmac",
+    "gcm",
+];
 /// Those by which its files leave.
 const OF_LEAVING: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 
@@ -109,6 +128,8 @@ const NEEDED: [(&str, Option<&str>); 10] = [
 
 /// How folders of work begin.
 const WORK: &str = ".work-";
+/// Locked by the process that fetches one.
+const FETCHING: &str = ".fetching";
 const KERNEL_FILE: &str = "kernel.json";
 const IMAGE_FILE: &str = "vmlinuz";
 
@@ -139,6 +160,9 @@ pub(crate) struct Modules {
     /// Empty: there are none, or an earlier version of lasthop has kept this kernel.
     #[serde(default)]
     pub(crate) of_radios: Vec<String>,
+    /// The same.
+    #[serde(default)]
+    pub(crate) of_programs: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -180,8 +204,8 @@ impl Kernel {
     /// If a module cannot be read.
     pub fn digest(&self) -> Result<String> {
         let mut of = Sha256::new_with_prefix(&self.image_digest);
-        let Modules { of_jobs, of_arrival, of_leaving, of_radios } = &self.modules;
-        for name in [of_jobs, of_arrival, of_leaving, of_radios].into_iter().flatten() {
+        let Modules { of_jobs, of_arrival, of_leaving, of_radios, of_programs } = &self.modules;
+        for name in [of_jobs, of_arrival, of_leaving, of_radios, of_programs].into_iter().flatten() {
             let path = self.module(name);
             of.update(digest(&fs::read(&path).at("cannot read", &path)?));
         }
@@ -287,6 +311,10 @@ impl Kernels {
             return Err(Error::Unknown { name: name.to_owned() });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
+        let (_alone, has_waited) = self.alone(stop, say)?;
+        if has_waited && let Ok(kernel) = self.find(name) {
+            return Ok(kernel);
+        }
         let work = self.work_folder()?;
         say(&format!("fetching {name} (Debian's {suite}), some 100 MB"));
         fetch_debian(suite, architecture, work.path(), stop)?;
@@ -337,18 +365,21 @@ impl Kernels {
         write(new.path().join(IMAGE_FILE), &bytes)?;
         let folder = new.path().join("modules");
         fs::create_dir(&folder).at("cannot make", &folder)?;
-        let found = modules_below(tree)?;
-        let mut unpacking =
-            Unpacking { found: &found, image, release: &release, folder: &folder, known: Vec::new(), stop };
+        let found = modules_below(tree, &release)?;
+        let unpacking = |known| Unpacking { found: &found, image, release: &release, folder: &folder, known, stop };
+        let mut unpacked = unpacking(Vec::new());
         let mut of_jobs = [OF_JOBS, OF_QUEUES].concat();
         if !is_of_debian(name) {
             of_jobs.extend(found.keys().map(String::as_str).filter(|name| name.starts_with(OF_CONTROLS)));
         }
+        let of_jobs = unpacked.all(&of_jobs)?;
         let modules = Modules {
-            of_jobs: unpacking.all(&of_jobs)?,
-            of_arrival: unpacking.all(OF_ARRIVAL)?,
-            of_leaving: unpacking.all(OF_LEAVING)?,
-            of_radios: unpacking.all(OF_RADIOS)?,
+            of_arrival: unpacked.all(OF_ARRIVAL)?,
+            of_leaving: unpacked.all(OF_LEAVING)?,
+            of_radios: unpacked.all(OF_RADIOS)?,
+            // Whole but for those of jobs, for a guest may have no radios.
+            of_programs: unpacking(of_jobs.clone()).all(OF_PROGRAMS)?,
+            of_jobs,
         };
         let mut lacking = lacking(tree, &release, &found)?;
         if modules.of_arrival.is_empty() {
@@ -367,6 +398,28 @@ impl Kernels {
 
     fn work_folder(&self) -> Result<Work> {
         Work::new(&self.folder, WORK)
+    }
+
+    /// Held by the one process that fetches: others that begin meanwhile wait, for it may bring what they want. Returns whether it did.
+    fn alone(&self, stop: &AtomicBool, say: &dyn Fn(&str)) -> Result<(Flock<File>, bool)> {
+        let path = self.folder.join(FETCHING);
+        let mut file = File::create(&path).at("cannot write", &path)?;
+        let mut has_waited = false;
+        loop {
+            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(alone) => return Ok((alone, has_waited)),
+                Err((file, Errno::EWOULDBLOCK)) => file,
+                Err((_, error)) => return Err(std::io::Error::from(error)).at("cannot lock", &path),
+            };
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Failed { what: "waiting to fetch".to_owned(), said: "interrupted".to_owned() });
+            }
+            if !has_waited {
+                say("waiting for another lasthop, which is fetching a kernel");
+            }
+            has_waited = true;
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     fn read(&self, name: &str) -> Result<Kernel> {
@@ -461,16 +514,25 @@ fn find(folder: &Path, is_it: &dyn Fn(&str) -> bool) -> Result<Option<PathBuf>> 
     Ok(found)
 }
 
-/// Each module below a folder, by its name without `.ko` and what follows.
-fn modules_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let mut modules = BTreeMap::new();
+/// Each module below a folder, by its name without `.ko` and what follows; of several that of the folder of this release, else the
+/// first.
+fn modules_below(folder: &Path, release: &str) -> Result<BTreeMap<String, PathBuf>> {
+    let mut modules: BTreeMap<String, PathBuf> = BTreeMap::new();
     walk(folder, &mut |path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if let Some((name, "" | ".xz" | ".zst" | ".gz")) = name.split_once(".ko") {
-            modules.entry(name.replace('-', "_")).or_insert_with(|| path.to_owned());
+            let kept = modules.entry(name.replace('-', "_")).or_insert_with(|| path.to_owned());
+            if is_below(path, release) && !is_below(kept, release) {
+                path.clone_into(kept);
+            }
         }
     })?;
     Ok(modules)
+}
+
+/// Whether a path leads through a folder of this name.
+fn is_below(path: &Path, folder: &str) -> bool {
+    path.components().any(|part| part.as_os_str() == folder)
 }
 
 pub(crate) fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
@@ -499,7 +561,10 @@ fn lacking(tree: &Path, release: &str, modules: &BTreeMap<String, PathBuf>) -> R
     let own = Some(tree.join(".config")).filter(|path| path.is_file());
     let config = own.map_or_else(|| find(tree, &|name| name == of_release), |own| Ok(Some(own)))?;
     let config = config.map(|path| read(&path)).transpose()?;
-    let built_in = find(tree, &|name| name == "modules.builtin")?.map(|path| read(&path)).transpose()?;
+    let mut lists = Vec::new();
+    walk(tree, &mut |path| lists.extend(path.ends_with("modules.builtin").then(|| path.to_owned())))?;
+    let built_in = lists.iter().find(|path| is_below(path, release)).or(lists.first());
+    let built_in = built_in.map(|path| read(path)).transpose()?;
     let is_built_in = |module: &str| {
         let mut files = built_in.iter().flat_map(|lines| lines.lines()).filter_map(|line| line.rsplit('/').next());
         files.any(|file| file.strip_suffix(".ko").is_some_and(|name| name.replace('-', "_") == module))
@@ -642,6 +707,10 @@ mod tests {
         write("modules.builtin", "kernel/drivers/virtio/virtio-pci.ko\nkernel/drivers/net/tun.ko\n");
         assert_eq!(lacks(&["9p"]), ["CONFIG_NET_9P_VIRTIO"]);
         assert!(lacks(&["9p", "9pnet_virtio"]).is_empty());
+        // Of several, that of this release.
+        fs::create_dir_all(tree.path().join("z/6.99")).expect("made");
+        write("z/6.99/modules.builtin", "kernel/fs/9p/9p.ko\n");
+        assert_eq!(lacks(&["9pnet_virtio", "tun"]), ["CONFIG_VIRTIO_PCI"]);
         let all: String = NEEDED.iter().map(|(option, _)| format!("{option}=y\n")).collect();
         write("config-6.98", "");
         write("config-6.99", &all);
@@ -661,6 +730,19 @@ mod tests {
         assert_eq!(release_of_arm64(&image[..0x50]), None);
         assert_eq!(release_of_arm64(&[0; 0x80]), None);
         assert_eq!(release_of(&image), None);
+    }
+
+    #[test]
+    fn one_fetches_at_a_time_and_the_next_one_knows_that_it_has_waited() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kernels = Kernels { folder: folder.path().to_owned() };
+        let (first, has_waited) = kernels.alone(&GO_ON, &|said| panic!("{said}")).expect("nobody fetches");
+        assert!(!has_waited);
+        assert!(kernels.alone(&AtomicBool::new(true), &|said| panic!("{said}")).is_err());
+        let first = std::sync::Mutex::new(Some(first));
+        // It ends once the other one is heard to wait.
+        let ends = |_: &str| drop(first.lock().expect("no panic").take());
+        assert!(kernels.alone(&GO_ON, &ends).expect("nobody fetches any more").1);
     }
 
     #[test]
@@ -693,6 +775,13 @@ mod tests {
         assert_eq!(kernel.release, "6.99");
         assert_eq!(kernel.modules.of_leaving, ["9pnet", "9p"]);
         assert_eq!(kernels.list().expect("listed").len(), 1);
+        // What is below another release's folder is another kernel's.
+        for (release, needs) in [("6.1.0", "x"), ("6.99", "9pnet")] {
+            fs::create_dir_all(tree.join("a").join(release)).expect("made");
+            write(&format!("a/{release}/9p.ko"), format!("\0depends={needs}\0vermagic={release} SMP\0").as_bytes());
+        }
+        assert_eq!(build().expect("kept").modules.of_leaving, ["9pnet", "9p"]);
+        fs::remove_dir_all(tree.join("a")).expect("removed");
         // A congestion control of one's own, behind those that each kernel may have.
         write("drivers/tcp_mine.ko", b"\0depends=\0");
         write("drivers/tcp_yeah.ko", b"\0depends=tcp_vegas\0");

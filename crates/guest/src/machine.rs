@@ -14,9 +14,9 @@ use crate::architecture::{Architecture, WATCHDOG_SLOT};
 use crate::debian::run;
 use crate::disk::{state_on, write_disk};
 use crate::error::{At as _, Error, Result};
-use crate::image::{archive, of_jobs};
+use crate::image::archive;
 use crate::kept::Kept;
-use crate::kernels::{Kernel, cache, digest, is_control};
+use crate::kernels::{Kernel, cache, digest};
 use crate::monitor::{Monitor, Next};
 use crate::processor::Processor;
 use crate::program::Program;
@@ -45,8 +45,6 @@ pub const MEMORY_MIB: u32 = 1024;
 /// A nanosecond an instruction; the clock jumps ahead while the processor is idle; and the record, kept nowhere, that
 /// holds the emulator's threads apart.
 const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
-/// Has a kernel that is quiet say its warnings too.
-const WARNINGS: &str = "loglevel=5";
 /// By which the guest stops itself: see `stopping`.
 const WATCHDOG: &str = "i6300esb";
 /// What the programs of a job write: the files beside the console.
@@ -71,6 +69,8 @@ const BOOTING: &str = "booting";
 pub(crate) const OUT: &str = "/out";
 pub(crate) const SHARE: &str = "out";
 pub(crate) const CODE_FILE: &str = "exit-code";
+/// How a line of the console begins that names a module without which the guest goes on.
+pub(crate) const LEFT_OUT: &str = "guest: without the module ";
 
 /// The job of one run: this program, with arguments and files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -188,7 +188,7 @@ impl Machine {
         loop {
             let found = number(&to);
             if found.is_some() && found != bad {
-                self.hold(&to)?;
+                self.hold(&to, say);
                 match Kept::check(&to) {
                     Ok(kept) => return Ok(Some(kept)),
                     Err(why) => say(&format!("the state that was kept cannot be used: {why}")),
@@ -210,58 +210,37 @@ impl Machine {
             }
         }
         say(&format!("booting {} once, and keeping its state (some 20 s)", self.kernel.name));
-        let Some((new, left_out)) = self.booted(archive, stop, say)? else { return Ok(None) };
+        let new = self.work_folder()?;
+        if !self.boot(new.path(), archive, stop)? {
+            return Ok(None);
+        }
+        let left_out = left_out_in(&console_of(new.path()));
+        for (module, reason) in &left_out {
+            let kernel = &self.kernel.name;
+            say(&format!("{kernel} cannot load its congestion control {module}, and does without: {reason}"));
+        }
         for file in ["console", "words", SHARE, "disk", PROGRAMS_SAY[0], PROGRAMS_SAY[1]] {
             let path = new.path().join(file);
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
         let kept = Kept::write(new.path(), left_out)?;
         new.take_the_place_of(&to)?;
-        self.hold(&to)?;
+        self.hold(&to, say);
         self.shrink();
         Ok(Some(kept))
     }
 
-    /// The folder of a boot, which is repeated without each congestion control that the kernel cannot load. `None` if `stop` ended it.
-    fn booted(
-        &self,
-        archive: &[u8],
-        stop: &AtomicBool,
-        say: &dyn Fn(&str),
-    ) -> Result<Option<(Work, BTreeMap<String, String>)>> {
-        let (mut archive, mut left_out) = (archive.to_vec(), self.left_out.clone());
-        loop {
-            let new = self.work_folder()?;
-            let why = match self.boot(new.path(), &archive, "", stop) {
-                Ok(true) => return Ok(Some((new, left_out))),
-                Ok(false) => return Ok(None),
-                Err(why) => why,
-            };
-            let refused = refused_in(&console_of(new.path())).filter(|(module, _)| !left_out.contains_key(module));
-            let Some((module, reason)) = refused else { return Err(why) };
-            // Once more, to hear what the kernel says of it.
-            let again = self.work_folder()?;
-            if matches!(self.boot(again.path(), &archive, WARNINGS, stop), Ok(false)) {
-                return Ok(None);
-            }
-            let reason = kernels_words(&console_of(again.path()), &module).unwrap_or(reason);
-            say(&format!(
-                "{} cannot load its congestion control {module}, and does without: {reason}",
-                self.kernel.name
-            ));
-            left_out.insert(module, reason);
-            let names = self.kernel.modules.of_jobs.iter().filter(|name| !left_out.contains_key(*name));
-            archive.extend(of_jobs(names));
+    /// Keeps the state from being removed while this lives, and for longest afterwards. A run does without.
+    fn hold(&self, state: &Path, say: &dyn Fn(&str)) {
+        let held = File::open(state.join("state")).and_then(|file| {
+            // It may be another user's.
+            let _ = file.set_modified(SystemTime::now());
+            Flock::lock(file, FlockArg::LockShared).map_err(|(_, error)| error.into())
+        });
+        match held {
+            Ok(held) => *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(held),
+            Err(error) => say(&format!("another lasthop may remove the state {}: {error}", state.display())),
         }
-    }
-
-    /// Keeps the state from being removed while this lives, and for longest afterwards.
-    fn hold(&self, state: &Path) -> Result<()> {
-        let file = File::options().write(true).open(state.join("state")).at("cannot open", state)?;
-        file.set_modified(SystemTime::now()).at("cannot touch", state)?;
-        let locked = Flock::lock(file, FlockArg::LockShared).map_err(|(_, error)| std::io::Error::from(error));
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(locked.at("cannot lock", state)?);
-        Ok(())
     }
 
     /// The kernel.
@@ -375,17 +354,15 @@ impl Machine {
         }
     }
 
-    /// Boots until the guest stops itself, and saves its state. Returns whether it did, or was stopped. `words`: more for the kernel.
+    /// Boots until the guest stops itself, and saves its state. Returns whether it did, or was stopped.
     ///
     /// Recording from a state needs the number of instructions, modulo 2^32, to be below 2^31, for the emulator counts
     /// the difference to zero in 32 bits (replay_advance_current_icount). The guest runs on until that holds.
-    fn boot(&self, work: &Path, archive: &[u8], words: &str, stop: &AtomicBool) -> Result<bool> {
+    fn boot(&self, work: &Path, archive: &[u8], stop: &AtomicBool) -> Result<bool> {
         fs::write(work.join("archive"), archive).at("cannot write", work)?;
         write_disk(&work.join("disk"))?;
         let mut process = self.start(work, ".", Memory { at: ".", shared: true, asks: false }, |command| {
             command.args(["-drive", "file=disk,if=none,id=disk,format=qcow2"]);
-            // The last one counts.
-            command.args(["-append", &self.for_the_kernel(words)]);
         })?;
         let outcome = Self::until_saved(&mut process.monitor, work, stop);
         if !outcome.map_err(|error| process.explained(error, work))? {
@@ -454,7 +431,8 @@ impl Machine {
         command.args(["-fsdev", &format!("local,id=out,path={SHARE},security_model=none")]);
         command.args(["-device", &format!("virtio-9p-pci,fsdev=out,mount_tag={SHARE}")]);
         command.arg("-kernel").arg(self.kernel.image()).args(["-initrd", &format!("{state}/archive")]);
-        command.args(["-append", &self.for_the_kernel("")]);
+        let (arguments, reserved) = (architecture.kernel_arguments(), reserved(architecture));
+        command.args(["-append", &format!("{arguments} {reserved} rdinit={} -- {INIT}", image::PROGRAM)]);
         more(&mut command);
         command.current_dir(work).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words);
         // A Ctrl-C at the terminal is lasthop's.
@@ -477,14 +455,6 @@ impl Machine {
             Ok(_) => Ok(process),
             Err(error) => Err(process.explained(error, work)),
         }
-    }
-
-    /// The kernel's arguments, with more words.
-    fn for_the_kernel(&self, words: &str) -> String {
-        let architecture = self.kernel.architecture;
-        let (arguments, reserved) = (architecture.kernel_arguments(), reserved(architecture));
-        let space = if words.is_empty() { "" } else { " " };
-        format!("{arguments} {reserved} rdinit={}{space}{words} -- {INIT}", image::PROGRAM)
     }
 
     fn work_folder(&self) -> Result<Work> {
@@ -656,19 +626,10 @@ fn console_of(work: &Path) -> String {
     String::from_utf8_lossy(&fs::read(work.join("console")).unwrap_or_default()).replace('\r', "")
 }
 
-/// The module of a congestion control that a guest has ended for, and why it could not load it.
-fn refused_in(console: &str) -> Option<(String, String)> {
-    let mut said = console.lines().filter_map(|line| line.strip_prefix("guest: cannot load the module "));
-    let (module, reason) = said.find_map(|said| said.split_once(": "))?;
-    is_control(module).then(|| (module.to_owned(), reason.to_owned()))
-}
-
-/// What the kernel has said of a module: the lines that begin with a time in brackets.
-fn kernels_words(console: &str, module: &str) -> Option<String> {
-    let of_module = format!("{module}: ");
-    let lines = console.lines().filter_map(|line| line.strip_prefix('[')?.split_once("] ")?.1.strip_prefix(&of_module));
-    let lines: Vec<&str> = lines.collect();
-    (!lines.is_empty()).then(|| lines.join("; "))
+/// The modules that a guest does without, each with the reason.
+fn left_out_in(console: &str) -> BTreeMap<String, String> {
+    let said = console.lines().filter_map(|line| line.strip_prefix(LEFT_OUT)?.split_once(": "));
+    said.map(|(module, reason)| (module.to_owned(), reason.to_owned())).collect()
 }
 
 /// The last lines of the console and of the emulator, each on a line of its own.
@@ -688,16 +649,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_congestion_control_that_stops_a_boot_is_known_with_the_kernels_reason() {
-        let console = "[    0.900000] x: y\n[    1.217332] tcp_mine: Unknown symbol tcp_new (err -2)\n\
-                       guest: cannot load the module tcp_mine: No such file or directory (os error 2)\n[    1.3] reboot: Power down\n";
-        let (module, reason) = refused_in(console).expect("it is one");
-        assert_eq!((&*module, &*reason), ("tcp_mine", "No such file or directory (os error 2)"));
-        assert_eq!(kernels_words(console, "tcp_mine").as_deref(), Some("Unknown symbol tcp_new (err -2)"));
-        assert_eq!(kernels_words(console, "tcp_other"), None);
-        // What a run cannot do without.
-        assert_eq!(refused_in("guest: cannot load the module tcp_diag: x\n"), None);
-        assert_eq!(refused_in("guest: cannot load the module tun: x\n"), None);
+    fn all_that_a_guest_does_without_is_known_with_the_reasons() {
+        let console = format!(
+            "[    0.900000] x: y\n{LEFT_OUT}tcp_mine: Unknown symbol tcp_new (err -2)\n\
+             guest: cannot load the module tun: x\n{LEFT_OUT}tcp_other: No such file or directory (os error 2)\n"
+        );
+        let expected =
+            [("tcp_mine", "Unknown symbol tcp_new (err -2)"), ("tcp_other", "No such file or directory (os error 2)")];
+        let expected = expected.map(|(module, reason)| (module.to_owned(), reason.to_owned()));
+        assert_eq!(left_out_in(&console), BTreeMap::from(expected));
     }
 
     #[test]
