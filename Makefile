@@ -6,7 +6,7 @@ OUT ?= out
 VERSION ?= 0.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-kernels test-virtual-time test-wifi test-mac80211 test-vpn test-containers test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
+.PHONY: help setup build demo test test-kernels test-virtual-time test-guests test-wifi test-mac80211 test-vpn test-containers test-cdg results lint bench soak fuzz fuzz-relations wheels packages test-packages release supply-chain site test-site docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,13 +28,16 @@ lint: setup ## formatting and clippy, warnings are errors; the lock file of fuzz
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	@scripts/fuzz-lock
 
-test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel hosts under Debian's 6.1, 6.12 and newest kernel, each in an emulated machine (hours; qemu-system-x86, busybox-static, cpio, xz-utils); ends with a table
+test-kernels: setup ## doctor, the tests of crates/kernel and a run on kernel hosts under Debian's 6.1, 6.12 and newest kernel, each in an emulated machine (hours; qemu-system-x86); ends with a table
 	@scripts/test-kernels $(OUT)/kernels
 
 test-virtual-time: setup ## every test of kernel hosts in virtual time, of which `make test` has the short ones: simulated hosts against Debian's 6.12, agents, laws, cell by cell (an hour)
 	LASTHOP_REQUIRE_ROOT_TESTS=1 $(CARGO) test --locked --package lasthop-cli --test virtual_time -- --include-ignored
 
-test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (as test-kernels, and iperf3)
+test-guests: setup ## the agents' tests in an emulated machine, in virtual time; TIMES=100: with so many seeds, each that fails is named and fails again
+	LASTHOP_TESTS=guests $(CARGO) test --locked --workspace --lib --bins --tests --no-fail-fast --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/test-binary']"
+
+test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (hostapd, wpasupplicant, iw, tcpdump, iperf3)
 	@scripts/test-wifi $(OUT)/kernels
 
 test-mac80211: setup ## Linux's mac80211 on simulated radios beside the model, a dozen cells of 802.11g and 802.11n, under Debian's 6.12 in an emulated machine (hostapd, wpasupplicant, iw; an hour)

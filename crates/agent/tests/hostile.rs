@@ -1,4 +1,4 @@
-//! Strangers who lie, on this machine's kernel: what they can do at worst is what docs/models/beacon-threat-model.md says. Needs root.
+//! Strangers who lie, on a kernel: what they can do at worst is what docs/models/beacon-threat-model.md says. Needs root.
 #![allow(missing_docs)]
 
 use crate::common::process::{AgentProcess, ONE_AT_A_TIME, Upload, serve, upload};
@@ -65,16 +65,18 @@ fn ten_thousand_strangers_who_say_the_worst_get_a_host_the_share_of_a_crowd_and_
         let tick = agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled));
         assert!(tick.terminals <= 257, "{}", tick.terminals);
         let tick = agent.wait_for_tick("the table to be full", |tick| tick.terminals > 200);
-        let before_kib = agent.rss_kib();
+        let mut resident_kib = vec![agent.rss_kib()];
         for thousand in 1..thousands {
             shout(&b, ADDRESSES, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
+            resident_kib.push(agent.rss_kib());
         }
         let later =
             agent.wait_for_tick("more to be rejected", |later| later.beacons.rejected > tick.beacons.rejected + 1000);
         assert!(later.terminals <= 257, "{}", later.terminals);
-        let after_kib = agent.rss_kib();
-        // Its record's lines take some of it; 10,000 identities of 100 bytes each would be 1 MiB more.
-        assert!(after_kib < before_kib + 1024, "from {before_kib} to {after_kib} KiB");
+        // A thousand identities of 100 bytes each would be 100 KiB more each time. What takes its memory once, such as the walk over
+        // open sockets every 10 s, may do so meanwhile.
+        let grown = resident_kib.windows(2).filter(|kib| kib[1] > kib[0] + 50).count();
+        assert!(grown <= 1, "{resident_kib:?} KiB");
         assert_nobody_was_pushed_below_the_floor(&agent);
         let totals = agent.stop();
         assert!(totals.rejected_by_cause["identities"] > 1000, "{totals}");

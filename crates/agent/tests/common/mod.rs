@@ -9,7 +9,7 @@ use lasthop_agent::{Config, Error, ExitSummary, Interface, Mode, Orders, Reload}
 use lasthop_connection::TcpState;
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
-use lasthop_status::record::Event;
+use lasthop_status::record::{Event, LinkReported};
 use lasthop_units::{Bytes, Span};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -405,6 +405,12 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
+}
+
+/// What servers were told of the last link, of these.
+pub fn reported(events: &[Event]) -> Vec<&LinkReported> {
+    let events = events.iter();
+    events.filter_map(|event| if let Event::LastLink(reported) = event { Some(reported) } else { None }).collect()
 }
 
 pub fn events(record: &Path) -> Vec<Event> {

@@ -5,6 +5,7 @@ use lasthop_agent::{Config, Mode};
 use lasthop_kernel::{Kernel, Options, SocketSample};
 use lasthop_status::record::{Event, Tick, Totals};
 use nix::sys::signal::Signal;
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::ops::Deref;
@@ -111,10 +112,10 @@ impl AgentProcess {
         totals
     }
 
-    /// Its resident memory, in KiB.
+    /// Its resident memory but for what it has of files, in KiB.
     pub fn rss_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux says so");
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("Linux says so");
         line.split_whitespace().nth(1).expect("a number").parse().expect("in KiB")
     }
 
@@ -180,16 +181,26 @@ pub fn upload(host: &Host, to: &str) -> Upload {
     })
 }
 
+thread_local! {
+    /// What looks at sockets on a host's thread, and the interface that it was loaded for. To load it takes as long as a hundred looks.
+    static WATCHED: RefCell<Option<(u32, Kernel)>> = const { RefCell::new(None) };
+}
+
 /// Looks at the uploads until all satisfy `wanted`.
 pub fn wait_until_uploads(host: &Host, what: &'static str, wanted: fn(&SocketSample) -> bool) {
     host.run(move || {
-        let index = nix::net::if_::if_nametoindex("last").expect("it is there");
-        let options = Options::new(index, lasthop_kernel::Mode::Observe).expect("possible as root");
-        let mut kernel = Kernel::load(&options).expect("possible as root");
-        wait_for(what, || {
-            let mut seen = kernel.sample().expect("sockets can be walked");
-            seen.retain(|sample| sample.remote.port() == 5001);
-            (!seen.is_empty() && seen.iter().all(wanted)).then_some(())
+        WATCHED.with_borrow_mut(|watched| {
+            let index = nix::net::if_::if_nametoindex("last").expect("it is there");
+            let (_, mut kernel) = watched.take().filter(|(of, _)| *of == index).unwrap_or_else(|| {
+                let options = Options::new(index, lasthop_kernel::Mode::Observe).expect("possible as root");
+                (index, Kernel::load(&options).expect("possible as root"))
+            });
+            wait_for(what, || {
+                let mut seen = kernel.sample().expect("sockets can be walked");
+                seen.retain(|sample| sample.remote.port() == 5001);
+                (!seen.is_empty() && seen.iter().all(wanted)).then_some(())
+            });
+            *watched = Some((index, kernel));
         });
     });
 }
