@@ -39,6 +39,8 @@ const NEEDLESS_ACK_EVERY: Span = Span::from_millis(500);
 const COMPRESSION_DELAY: Span = Span::from_millis(1);
 /// The delay as a part of the round trip: 1/20, 5 %.
 const COMPRESSION_SHARE: u64 = 20;
+/// `TCP_SACK_BLOCKS_EXPECTED`: blocks that wait for a compressed ACK.
+const COMPRESSED_BLOCKS: usize = 2;
 /// `tcp_comp_sack_nr`.
 const COMPRESSION_SEGMENTS: u32 = 44;
 /// Duplicate ACKs sent at once, so that fast retransmit is not delayed: TCP_FASTRETRANS_THRESH.
@@ -384,13 +386,20 @@ impl Receiver {
         // RFC 2018 §4: the block of the newest segment first, the others in the order of their last report.
         let newest = self.out_of_order.containing(start).expect("it was just inserted").clone();
         let mut next = newest.clone();
+        let mut ahead = 0;
         for slot in &mut self.recent {
             let within = newest.start <= slot.start && slot.end <= newest.end;
+            ahead += usize::from(!within && !slot.is_empty());
             let shifted = std::mem::replace(slot, next);
             if within {
                 break;
             }
             next = shifted;
+        }
+        // Linux's tcp_sack_compress_send_ack(): an option has no room for more than the blocks that wait. There the ACK goes just
+        // before the segment counts, here just after.
+        if self.compressed > 0 && ahead >= COMPRESSED_BLOCKS {
+            self.ack_now();
         }
         // If the new segment joins two blocks, one of their entries must go.
         let mut kept = 1;

@@ -348,6 +348,25 @@ fn compression_ends_after_forty_four_segments() {
     assert_eq!(receiver.next_timeout(), Time::ZERO + Span::from_millis(1));
 }
 
+/// Linux's tcp_sack_new_ofo_skb(): with two blocks already there a third one that waits would be forgotten, so what waits goes. 5 is the
+/// second block, 7 the third; 9 is alone in waiting, until 13.
+#[test]
+fn compression_ends_where_more_blocks_wait_than_an_ack_reports() {
+    let delayed_ack = DelayedAck { quick_segments: 0, ..DelayedAck::LINUX };
+    let mut receiver = receiver(&Config { delayed_ack, sack_compression: true, ..Config::linux_2012() }, 1000);
+    receiver.edge = 1 << 40;
+    let mut acked = Vec::new();
+    for number in [1, 2, 3, 5, 7, 9, 10, 11, 13] {
+        let segment = Segment { seq: 1000 + 500 * number, payload_bytes: 500, has_ack: true, ..Segment::default() };
+        receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+        if receiver.wants_ack() {
+            acked.push(number);
+            receiver.on_ack_sent(true);
+        }
+    }
+    assert_eq!(acked, [1, 2, 3, 7, 13]);
+}
+
 /// Linux: after a gap of more than an RTO the sender has probably restarted with a small window.
 #[test]
 fn after_a_long_gap_segments_are_acknowledged_at_once_again() {
