@@ -53,6 +53,11 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
+    /// Whether it is sent at `now`.
+    pub(crate) fn is_of(&self, now: Time) -> bool {
+        self.at == now
+    }
+
     /// Whether the burst sent at `now` has room for one more segment; `quantum`: segments in a burst.
     pub(crate) fn has_room(&self, now: Time, quantum: u64) -> bool {
         self.at == now && (1..quantum).contains(&self.segments)

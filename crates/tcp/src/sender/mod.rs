@@ -485,9 +485,12 @@ impl Sender {
 
     /// The law's own pace, else Linux's tcp_update_pacing_rate(), limited by the bound; zero before the first RTT sample without a limit.
     pub(crate) fn pacing_rate(&self, now: Time) -> Rate {
-        let window = self.window.cwnd_segments.max(self.board.len());
-        let own = pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns());
-        let own = if self.law_pace > Rate::ZERO { self.law_pace } else { own };
+        let own = if self.law_pace > Rate::ZERO {
+            self.law_pace
+        } else {
+            let window = self.window.cwnd_segments.max(self.board.len());
+            pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns())
+        };
         let own = Some(own).filter(|rate| *rate > Rate::ZERO);
         let paced = || self.config.pacing || self.law.steers();
         self.bound.map_or(own, |bound| bound.pacing_rate(now, own, paced())).unwrap_or(Rate::ZERO)

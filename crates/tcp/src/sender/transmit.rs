@@ -323,9 +323,12 @@ impl Sender {
         }
         let mut wait_until = self.paced_until;
         if in_bursts {
-            let quantum = self.quantum_segments(self.pacing_rate(now));
-            if self.burst_state.is_some_and(|burst| burst.has_room(now, quantum)) {
-                wait_until = now;
+            // The burst that is sent now is the only one that may have room, and matters only before the next one is due.
+            if now < wait_until && self.burst_state.is_some_and(|burst| burst.is_of(now)) {
+                let quantum = self.quantum_segments(self.pacing_rate(now));
+                if self.burst_state.is_some_and(|burst| burst.has_room(now, quantum)) {
+                    wait_until = now;
+                }
             }
             if let Some(bound) = self.bound.filter(|bound| bound.paces(now)) {
                 wait_until = wait_until.min(bound.expires());
