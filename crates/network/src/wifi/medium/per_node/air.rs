@@ -3,9 +3,9 @@
 //! While one of its transmissions is lost at its receiver to others, it is a collision. An exchange without a response for
 //! noise counts as a success at first, and is booked as an error at its end.
 
-use super::Signal;
 use super::timers::Timers;
-use crate::config::Cells;
+use super::{Reached, Signal};
+use crate::config::{Cells, HearingLevel};
 use crate::statistics::CellStatistics;
 use crate::wifi::air_use::{AirMeter, AirUse};
 use lasthop_units::{Span, Time};
@@ -85,18 +85,23 @@ impl Air {
         }
     }
 
-    /// A node begins to sense a transmission, or has sensed it.
-    #[inline]
-    pub(super) fn sense(&mut self, now: Time, from: usize, at: usize, begins: bool) {
-        if at < self.stations || self.cells[from] == self.cells[at] {
-            return;
+    /// Whom this node reaches begins to sense a transmission from there, or has sensed it.
+    pub(super) fn sense(&mut self, now: Time, from: usize, reached: &[Reached], begins: bool) {
+        let Self { stations, cells, foreign, .. } = self;
+        // The access points stand behind the stations.
+        let access_points = reached.iter().rev().take_while(|reached| reached.node as usize >= *stations);
+        for at in access_points.filter(|reached| reached.level >= HearingLevel::Senses) {
+            let cell = cells[at.node as usize];
+            if cell == cells[from] {
+                continue;
+            }
+            let foreign = &mut foreign[cell];
+            if foreign.count > 0 {
+                foreign.time += now - foreign.since;
+            }
+            foreign.since = now;
+            foreign.count = if begins { foreign.count + 1 } else { foreign.count - 1 };
         }
-        let foreign = &mut self.foreign[self.cells[at]];
-        if foreign.count > 0 {
-            foreign.time += now - foreign.since;
-        }
-        foreign.since = now;
-        foreign.count = if begins { foreign.count + 1 } else { foreign.count - 1 };
     }
 
     /// What all together do.

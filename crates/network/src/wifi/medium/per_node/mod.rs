@@ -139,6 +139,16 @@ pub(in crate::wifi) enum Kind {
     Response,
 }
 
+impl Node {
+    /// It counts from `ready` on, or from the common space after a reservation, if it listens and senses nothing.
+    #[inline(always)]
+    fn fall_silent(&self, number: usize, ready: Time, space: Span, access: &mut Timers) {
+        if self.sensed == 0 && matches!(self.part, Part::Listening) {
+            access.resume(number, ready.max(self.reserved_until + space), self.reserved_until);
+        }
+    }
+}
+
 impl PerNode {
     /// Nodes that have been silent for long. `more_slots`: of stations with an AIFSN of their own.
     pub(in crate::wifi) fn new(
@@ -202,13 +212,8 @@ impl PerNode {
     }
 
     /// The node counts from here on, if it listens and senses nothing.
-    #[inline]
     pub(in crate::wifi) fn fall_silent(&mut self, now: Time, number: usize, space: Span) {
-        let node = &self.nodes[number];
-        if node.sensed == 0 && matches!(node.part, Part::Listening) {
-            let ready = (now + space).max(node.reserved_until + self.space);
-            self.access.resume(number, ready, node.reserved_until);
-        }
+        self.nodes[number].fall_silent(number, now + space, self.space, &mut self.access);
     }
 
     /// The exchange that the sender has begun, until it is over.
@@ -275,16 +280,16 @@ impl PerNode {
         self.nodes[from].receives = None;
         self.set(from, Part::Sending(place), signal.end);
         let sensed = now + self.sensing;
+        self.air.sense(now, from, &self.reached[from], true);
         if is_alone {
             // Nobody else sends, or has anything else to receive.
-            let Self { nodes, reached, access, air, .. } = self;
+            let Self { nodes, reached, access, .. } = self;
             for &Reached { node: to, level } in &reached[from] {
                 let to = to as usize;
                 let node = &mut nodes[to];
                 node.receives = (level == HearingLevel::Hears).then_some(place);
                 if level >= HearingLevel::Senses {
                     node.sensed += 1;
-                    air.sense(now, from, to, true);
                     access.freeze(to, sensed);
                 }
             }
@@ -294,7 +299,6 @@ impl PerNode {
             let to = to as usize;
             if level >= HearingLevel::Senses {
                 self.nodes[to].sensed += 1;
-                self.air.sense(now, from, to, true);
                 self.access.freeze(to, sensed);
             }
             if matches!(self.nodes[to].part, Part::Sending(_)) {
@@ -359,16 +363,18 @@ impl PerNode {
     /// Takes a transmission off the air. Lists who has received it, if it is to all.
     fn end(&mut self, now: Time, place: usize, eifs: Span) -> Signal {
         let signal = self.on_air[place].take().expect("what ends is on the air");
-        self.decoded.clear();
-        for number in 0..self.reached[signal.node].len() {
-            let Reached { node: to, level } = self.reached[signal.node][number];
+        self.air.sense(now, signal.node, &self.reached[signal.node], false);
+        let Self { nodes, reached, access, decoded, space, .. } = self;
+        let (ready, ready_of_others) = (now + *space, now + eifs);
+        decoded.clear();
+        for &Reached { node: to, level } in &reached[signal.node] {
             let to = to as usize;
-            let node = &mut self.nodes[to];
+            let node = &mut nodes[to];
             let is_received = node.receives == Some(place);
             if is_received {
                 node.receives = None;
                 if signal.to.is_none() {
-                    self.decoded.push(to);
+                    decoded.push(to);
                 }
                 if signal.to != Some(to) {
                     node.reserved_until = node.reserved_until.max(signal.reserves_until);
@@ -376,8 +382,7 @@ impl PerNode {
             }
             if level >= HearingLevel::Senses {
                 node.sensed -= 1;
-                self.air.sense(now, signal.node, to, false);
-                self.fall_silent(now, to, if is_received { self.space } else { eifs });
+                node.fall_silent(to, if is_received { ready } else { ready_of_others }, *space, access);
             }
         }
         self.air.end(now, &signal, &self.access);

@@ -49,7 +49,7 @@ struct Timer {
 
 impl Timer {
     /// It goes on when the common inter-frame space is over.
-    #[inline]
+    #[inline(always)]
     fn resume(&mut self, ready: Time, slot: Span) {
         self.ready = if self.more_slots == 0 { ready } else { later(ready, self.more_slots, slot) };
         self.end = self.ready + slot * u64::from(self.slots);
@@ -220,7 +220,7 @@ impl Timers {
     }
 
     /// The node, so far silent, senses a transmission from `sensed` on. Who begins before that sends nevertheless.
-    #[inline]
+    #[inline(always)]
     pub(super) fn freeze(&mut self, node: usize, sensed: Time) {
         if let Silence::Frozen { .. } = self.silences[node] {
             return;
@@ -234,7 +234,7 @@ impl Timers {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn freeze_timer(&mut self, sender: usize, sensed: Time) {
         let timer = &mut self.timers[sender];
         if timer.end < sensed {
@@ -261,7 +261,7 @@ impl Timers {
     }
 
     /// The node is silent again. Its common inter-frame space ends at `ready`; the medium is reserved until then, or not.
-    #[inline]
+    #[inline(always)]
     pub(super) fn resume(&mut self, node: usize, ready: Time, reserved_until: Time) {
         self.silences[node] = Silence::Counting { reserved_until };
         self.timers[node].resume(ready, self.slot);
@@ -296,6 +296,7 @@ impl Timers {
         self.draw(sender);
     }
 
+    #[inline(never)]
     fn draw(&mut self, sender: usize) {
         let timer = &mut self.timers[sender];
         timer.slots = self.streams[sender].next_u32() & timer.window;
