@@ -78,6 +78,11 @@ impl Tag {
         Self { role: self.role.other(), ..self }
     }
 
+    /// Whether the same end of the same connection has sent both.
+    pub(crate) fn is_of_same_end(self, other: Self) -> bool {
+        (self.incarnation, self.role) == (other.incarnation, other.role)
+    }
+
     /// The tag of a packet with this id, if it has one.
     pub(crate) const fn of(id: u64) -> Option<Self> {
         if id == Self::NONE {

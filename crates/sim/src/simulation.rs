@@ -366,19 +366,26 @@ impl<'a> Simulation<'a> {
     /// Tells connections which packets left their hosts' queues, and lets saturated flows fill the room.
     fn tell_departures(&mut self, now: Time, departed: &mut Vec<Departure>) {
         self.network.take_departed(departed);
-        for Departure { node, flow, id, size, made_room } in departed.drain(..) {
+        let mut departures = departed.drain(..).peekable();
+        let mut waits = false;
+        while let Some(Departure { node, flow, id, size, made_room }) = departures.next() {
             let node = node.index();
-            if let Some(Tag { incarnation, role, .. }) = Tag::of(id)
+            if let Some(tag) = Tag::of(id)
                 && self.watches.get(node).is_none_or(|watches| *watches)
-                && self.connections[flow as usize].incarnation == incarnation
+                && self.connections[flow as usize].incarnation == tag.incarnation
             {
-                let connection = flow as usize;
+                let (connection, role) = (flow as usize, tag.role);
                 match &mut self.connections[connection].ends {
                     Ends::None => {}
                     Ends::Tcp(ends) => ends[role].on_departed(now, size),
                     Ends::Quic(ends) => ends[role].on_departed(),
                 }
-                self.flush(now, connection, role);
+                let next = departures.peek().filter(|next| next.flow == flow).and_then(|next| Tag::of(next.id));
+                let is_followed = next.is_some_and(|next| next.is_of_same_end(tag));
+                waits = is_followed && (waits || self.refills_at_once(node, connection, role));
+                if !waits {
+                    self.flush(now, connection, role);
+                }
             }
             // A full queue of flows drops up to 64 packets at once. They are replaced when one is next sent: otherwise each
             // packet of another flow would cost so many offers.
@@ -386,6 +393,14 @@ impl<'a> Simulation<'a> {
                 self.saturate(now, node);
             }
         }
+    }
+
+    /// Whether the end, of whose packets several leave at once, as an aggregate does, sends after the last one what it would have
+    /// sent after each: the queue takes all of it, and nobody else fills it.
+    fn refills_at_once(&self, node: usize, connection: usize, role: Role) -> bool {
+        let Connection { ends: Ends::Tcp(ends), spec, .. } = &self.connections[connection] else { return false };
+        let room = self.network.room_for(NodeId(node as u16), spec.dscp);
+        room >= ends[role].most_at_once() && !self.is_saturating(node)
     }
 
     /// Runs the owner of a timer that fired.

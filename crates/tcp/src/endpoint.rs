@@ -456,6 +456,12 @@ impl Endpoint {
         self.sender.acked_bytes()
     }
 
+    /// It sends no more segments than that without another event than departures: what the window has room for; beyond it limited
+    /// transmit may send two, and a timer one.
+    pub fn most_at_once(&self) -> usize {
+        self.sender.window.cwnd_segments.saturating_sub(self.sender.in_flight()) as usize + 3
+    }
+
     /// Bytes in the send buffer that were not sent.
     pub fn unsent_bytes(&self) -> u64 {
         self.sender.unsent_bytes()
