@@ -11,6 +11,7 @@
 //! - An address is its newest sender's.
 //! - A frame contends in the category of its TID. Management contends as voice, other frames by DCF. A radio that sends
 //!   beacons is an access point.
+//! - Radios say in the open that one takes another's frames of a TID together (Block Ack agreements); those are sent as A-MPDUs.
 //! - The signal that receivers are told is that of their places, else the host's SNR above [`NOISE_DBM`], or [`SIGNAL_DBM`].
 //!
 //! Leaves out: what `radios` leaves out; unicast frames at radios in monitor mode; frames shorter than a header of 24 bytes, such as
@@ -34,7 +35,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -249,6 +250,7 @@ struct Medium<'a> {
     radios: Vec<Radio>,
     /// By frequency in MHz.
     airs: BTreeMap<u32, Air<Rc<OnItsWay>>>,
+    agreements: Agreements,
     events: Vec<Event<Rc<OnItsWay>>>,
     lateness: Histogram,
     refused: u64,
@@ -301,6 +303,7 @@ impl<'a> Medium<'a> {
             clock: Clock::start(),
             radios: Vec::new(),
             airs: BTreeMap::new(),
+            agreements: Agreements::default(),
             events: Vec::new(),
             lateness: Histogram::new(),
             refused: 0,
@@ -445,6 +448,7 @@ impl<'a> Medium<'a> {
         }
         self.radios[from].is_access_point |= header.is_beacon;
         let receiver = sent.receiver();
+        self.agreements.heed(sent.mpdu);
         let to = if receiver.is_group() {
             Receivers::All
         } else {
@@ -468,6 +472,10 @@ impl<'a> Medium<'a> {
             wants_acknowledgement: !sent.wants_no_acknowledgement(),
             bytes: sent.mpdu.len() as u64 + 4,
             user_priority: header.user_priority,
+            aggregates: match (header.transmitter, header.user_priority) {
+                (Some(transmitter), Some(tid)) if header.is_data => self.agreements.most(transmitter, receiver, tid),
+                _ => 0,
+            },
             from_access_point: self.radios[from].is_access_point,
             series,
             tag: Rc::new(on_its_way),
@@ -658,6 +666,51 @@ impl Header {
     }
 }
 
+/// Block Ack agreements, as their action frames say (802.11-2020 §9.6.4): how many frames a receiver takes together, by transmitter,
+/// receiver and TID.
+#[derive(Debug, Default)]
+struct Agreements(HashMap<(Address, Address, u8), u16>);
+
+impl Agreements {
+    /// Takes note of what a frame says of agreements. Encrypted ones cannot be read.
+    fn heed(&mut self, mpdu: &[u8]) {
+        const ACTION: u8 = 0xd0;
+        const PROTECTED: u8 = 0x40;
+        const BLOCK_ACK: u8 = 3;
+        const RESPONSE: u8 = 1;
+        const END: u8 = 2;
+        /// Of a response without a number.
+        const USUAL: u16 = 64;
+        if mpdu.len() < 28 || mpdu[0] != ACTION || mpdu[1] & PROTECTED != 0 || mpdu[24] != BLOCK_ACK {
+            return;
+        }
+        let address = |at: usize| Address(mpdu[at..at + 6].try_into().expect("six bytes"));
+        let (to, from) = (address(4), address(10));
+        let word = |at: usize| mpdu.get(at..at + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+        match mpdu[25] {
+            // Dialog token, status, parameters: from who will receive.
+            RESPONSE if word(27) == Some(0) => {
+                if let Some(parameters) = word(29) {
+                    let frames = Some(parameters >> 6).filter(|&frames| frames > 0).unwrap_or(USUAL);
+                    self.0.insert((to, from, (parameters >> 2 & 15) as u8), frames);
+                }
+            }
+            END => {
+                let parameters = word(26).unwrap_or_default();
+                let is_of_sender = parameters & 1 << 11 != 0;
+                let (transmitter, receiver) = if is_of_sender { (from, to) } else { (to, from) };
+                self.0.remove(&(transmitter, receiver, (parameters >> 12) as u8));
+            }
+            _ => {}
+        }
+    }
+
+    /// The most frames together; 0: there is no agreement.
+    fn most(&self, transmitter: Address, receiver: Address, tid: u8) -> u16 {
+        self.0.get(&(transmitter, receiver, tid)).copied().unwrap_or(0)
+    }
+}
+
 /// The rates of 802.11g in the order of the kernel's simulated radios; at 5 GHz those from the fifth on.
 const RATES: [PhyRate; 12] = [
     PhyRate::Mbps1,
@@ -776,6 +829,30 @@ mod tests {
         assert_eq!(header(0x88, 1, 24, 0).transmitter, Some(Address::of_radio(1).of_interface()));
         // A control frame with one address.
         assert_eq!(Header::of(&[0xd4; 10]).transmitter, None);
+    }
+
+    #[test]
+    fn agreements_are_read_from_their_action_frames() {
+        let [sender, receiver] = [Address([2, 0, 0, 0, 1, 0]), Address([2, 0, 0, 0, 0, 0])];
+        let action = |to: Address, from: Address, body: &[u8]| {
+            [&[0xd0, 0, 0, 0][..], &to.0, &from.0, &receiver.0, &[0, 0], body].concat()
+        };
+        let mut agreements = Agreements::default();
+        // Immediate Block Ack of TID 5 with 64 frames: A-MSDU, policy, TID, buffer (802.11-2020 figure 9-141).
+        let parameters = (1_u16 | 1 << 1 | 5 << 2 | 64 << 6).to_le_bytes();
+        let response = |status: u8| [&[3, 1, 7, status, 0][..], &parameters, &[0, 0]].concat();
+        agreements.heed(&action(sender, receiver, &response(37)));
+        assert_eq!(agreements.most(sender, receiver, 5), 0, "refused");
+        agreements.heed(&action(sender, receiver, &response(0)));
+        assert_eq!(agreements.most(sender, receiver, 5), 64);
+        assert_eq!((agreements.most(receiver, sender, 5), agreements.most(sender, receiver, 0)), (0, 0));
+        // DELBA of who receives is about the other's frames.
+        let end = |is_of_sender: u16| [&[3, 2][..], &(is_of_sender << 11 | 5 << 12).to_le_bytes(), &[1, 0]].concat();
+        agreements.heed(&action(sender, receiver, &end(1)));
+        assert_eq!(agreements.most(sender, receiver, 5), 64, "it is about the other direction");
+        agreements.heed(&action(sender, receiver, &end(0)));
+        assert_eq!(agreements.most(sender, receiver, 5), 0);
+        agreements.heed(&[0xd0; 10]);
     }
 
     #[test]

@@ -33,6 +33,7 @@ fn frame(from: usize, to: Receivers, series: [Option<Tries>; MOST_RATES]) -> Fra
         wants_acknowledgement: true,
         bytes: MPDU,
         user_priority: None,
+        aggregates: 0,
         from_access_point: false,
         series,
         tag: 0,
@@ -413,4 +414,75 @@ fn of_several_access_points_the_first_radios_are_these_and_stations_follow() {
     assert_eq!((air.counts().acknowledged, air.counts().collided), (200, 0));
     // A cycle of one radio takes 393.5 us.
     assert!((last - Time::ZERO).as_secs_f64() < 0.044, "{last:?}");
+}
+
+/// The rate of a series at MCS 7 of 802.11n, with the short guard interval.
+fn mcs_7(count: u8) -> [Option<Tries>; MOST_RATES] {
+    let modulation = Modulation { guard_interval: GuardInterval::Ns400, ..Modulation::new(Standard::N) };
+    [Some(Tries { rate: TryRate::Later(modulation), count, rts: false }), None, None, None]
+}
+
+#[test]
+fn frames_of_an_agreement_are_sent_together_as_stations_of_a_network_do() {
+    let mut config = WifiConfig::new(Standard::N);
+    config.modulation.guard_interval = GuardInterval::Ns400;
+    for (stations, frames) in [(1, 16), (5, 16), (5, 40)] {
+        let of = |from| Frame {
+            user_priority: Some(0),
+            bytes: MPDU + 2,
+            aggregates: frames,
+            ..frame(from, Receivers::One(0), mcs_7(7))
+        };
+        let mut air = air(&config, stations + 1);
+        // As many as are sent together, twice.
+        for station in 1..=stations {
+            (0..2 * frames).for_each(|_| air.offer(Time::ZERO, Frame { tag: station as u32, ..of(station) }));
+        }
+        let (end, mut events, mut acknowledged) = (Time::ZERO + Span::from_secs(20), Vec::new(), 0_u64);
+        while let Some(at) = air.next_wakeup().filter(|&at| at < end) {
+            air.advance(at, &mut events);
+            for event in events.drain(..) {
+                if let Event::Done { is_acknowledged, tag, .. } = event {
+                    acknowledged += u64::from(is_acknowledged);
+                    air.offer(at, Frame { tag, ..of(tag as usize) });
+                }
+            }
+        }
+        let mbps = acknowledged as f64 * 12_000.0 / 1e6 / 20.0;
+        let like = WifiConfig { aggregate_frames: frames, ..config.clone() };
+        let (network, _) = saturate(&wifi(stations, 1000, like), 1, 20);
+        println!("{stations} stations, {frames} frames: {mbps:.3} Mb/s, a network {network:.3}; {:?}", air.counts());
+        assert!(
+            (mbps / network - 1.0).abs() < 0.015,
+            "{stations} stations, {frames} frames: {mbps}, a network {network}"
+        );
+    }
+}
+
+#[test]
+fn of_an_aggregate_what_was_lost_is_tried_again_and_the_rest_is_done() {
+    let config = WifiConfig { frame_error_rate: Probability::new(0.5).unwrap(), ..WifiConfig::new(Standard::N) };
+    let mut air = air(&config, 3);
+    for tag in 0..100 {
+        let to = Receivers::One(if tag % 2 == 0 { 1 } else { 2 });
+        let frame = Frame { user_priority: Some(0), aggregates: 32, tag, ..frame(0, to, mcs_7(3)) };
+        air.offer(us(0), frame);
+    }
+    let (mut received, mut done) = ([0_u32; 100], [None; 100]);
+    for event in run(&mut air) {
+        match event {
+            Event::Received { by, tag, .. } => {
+                assert_eq!(by, 1 + tag as usize % 2, "of {tag}");
+                received[tag as usize] += 1;
+            }
+            Event::Done { tag, is_acknowledged, made, .. } => {
+                assert_eq!(done[tag as usize].replace((is_acknowledged, made[0])), None, "{tag} is done once");
+            }
+        }
+    }
+    let of = |is: bool| done.iter().filter(|one| one.is_some_and(|(is_acknowledged, _)| is_acknowledged == is)).count();
+    // Three tries each: an eighth is given up.
+    assert!(of(true) + of(false) == 100 && (4..25).contains(&of(false)), "{done:?}");
+    assert!(done.iter().zip(received).all(|(one, received)| one.unwrap().0 == (received > 0)));
+    assert!(air.counts().tries > 150);
 }

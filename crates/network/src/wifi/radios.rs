@@ -12,7 +12,10 @@
 //! 5. A frame to all, or one that wants no acknowledgement, is tried once.
 //! 6. A try whose rate asks for it is preceded by RTS and CTS.
 //! 7. Of two hundred frames of a radio that wait the oldest are forgotten, as the driver does.
-//! 8. Voice and video have a TXOP (`edca`): behind an acknowledged frame the next ones of the same category follow after SIFS,
+//! 8. Where receiver and user priority have a Block Ack agreement, and the first rate is of 802.11n, the frames of both that wait
+//!    are sent as one A-MPDU: at the rate of the first one, up to the agreement's number and the standard's bytes and time. Each
+//!    is lost or received for itself, and a Block Ack tells which. What was lost is tried again, in its own series.
+//! 9. Voice and video have a TXOP (`edca`): behind an acknowledged frame the next ones of the same category follow after SIFS,
 //!    without RTS, as long as they end with their responses within it. A failure ends it.
 //!
 //! Where not all hear all ([`Cells`]), carrier sense, reservation, backoff and reception are each radio's own: points 1 to 5 of
@@ -20,7 +23,7 @@
 //!
 //! The caller keeps the radios apart by channel, one [`Air`] each, and drives it with three verbs, as a network.
 //!
-//! Leaves out: A-MPDUs (drivers' frames come one by one), power saving.
+//! Leaves out: A-MSDUs, Block Ack Requests, power saving.
 //!
 //! References: those of `medium`; Linux, include/net/mac80211.h (`ieee80211_tx_rate`), for what a series of rates means.
 
@@ -37,7 +40,7 @@ use super::noise::Noise;
 use crate::config::{Cells, HostConfig, WifiConfig, WifiRules};
 use crate::random::{Streams, happens};
 use crate::statistics::AirTime;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Probability, Span, Time};
 use rand_chacha::ChaCha8Rng;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -49,6 +52,9 @@ pub const MOST_RATES: usize = 4;
 const MOST_WAITING: usize = 200;
 /// ... down to so many (below `WARN_QUEUE`).
 const KEPT_WAITING: usize = 99;
+
+/// The bytes before each MPDU of an A-MPDU.
+const DELIMITER: u64 = 4;
 
 /// What a frame is sent with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +100,8 @@ pub struct Frame<T> {
     pub bytes: u64,
     /// Its user priority, 0 to 7; `None`: it contends by DCF, as frames without QoS.
     pub user_priority: Option<u8>,
+    /// The most frames of an A-MPDU with it, by the Block Ack agreement of its user priority with its receiver; 0: there is none.
+    pub aggregates: u16,
     /// Whether its radio is an access point, whose video and voice have an AIFSN of 1.
     pub from_access_point: bool,
     /// At which rates to try it, in order. The first entry has a try at least.
@@ -234,6 +242,8 @@ struct Sender<T> {
     /// Zero: one frame, however long.
     txop: Span,
     queue: VecDeque<Waiting<T>>,
+    /// How many of its frames are a part of its try.
+    tried: usize,
 }
 
 /// A frame in its queue; the first one is tried.
@@ -245,6 +255,10 @@ struct Waiting<T> {
     made: [u8; MOST_RATES],
     /// How often it was sent itself, without tries whose RTS was lost.
     sent: u32,
+    /// It is a part of its sender's try.
+    is_tried: bool,
+    /// And was received.
+    is_received: bool,
 }
 
 /// A try.
@@ -255,6 +269,8 @@ struct OnAir {
     mode: ModeId,
     to: Receivers,
     is_answered: bool,
+    /// The number of frames: several are an A-MPDU.
+    frames: usize,
     bytes: u64,
     is_rts: bool,
     end: Time,
@@ -293,7 +309,13 @@ impl<T: Clone> Air<T> {
             config: config.clone(),
             hosts: hosts.to_vec(),
             radios: Vec::new(),
-            senders: vec![Sender { radio: usize::MAX, category: None, txop: Span::ZERO, queue: VecDeque::new() }],
+            senders: vec![Sender {
+                radio: usize::MAX,
+                category: None,
+                txop: Span::ZERO,
+                queue: VecDeque::new(),
+                tried: 0,
+            }],
             phase: Phase::Silent,
             on_air: Vec::new(),
             reserved_until: Time::ZERO,
@@ -347,7 +369,15 @@ impl<T: Clone> Air<T> {
         self.counts.foreign_rates += u64::from(is_foreign);
         debug_assert!(modes[0].is_some(), "a frame is tried at least once");
         let queue = &mut self.senders[sender].queue;
-        queue.push_back(Waiting { came: now, frame, modes, made: [0; MOST_RATES], sent: 0 });
+        queue.push_back(Waiting {
+            came: now,
+            frame,
+            modes,
+            made: [0; MOST_RATES],
+            sent: 0,
+            is_tried: false,
+            is_received: false,
+        });
         if queue.len() == 1 {
             self.contend(now, sender);
         }
@@ -395,9 +425,12 @@ impl<T: Clone> Air<T> {
             return;
         }
         for _ in KEPT_WAITING..waiting {
-            let behind = own.iter().filter_map(|&sender| Some((self.senders[sender].queue.get(1)?.came, sender)));
-            let Some((_, sender)) = behind.min() else { break };
-            self.senders[sender].queue.remove(1);
+            let oldest = |&sender: &usize| {
+                let mut behind = self.senders[sender].queue.iter().enumerate().skip(1);
+                behind.find(|(_, waiting)| !waiting.is_tried).map(|(place, waiting)| (waiting.came, sender, place))
+            };
+            let Some((_, sender, place)) = own.iter().filter_map(oldest).min() else { break };
+            self.senders[sender].queue.remove(place);
             self.counts.dropped += 1;
         }
     }
@@ -425,7 +458,7 @@ impl<T: Clone> Air<T> {
             }
             _ => self.contention.add(window, more_slots, stream, 0),
         };
-        self.senders.push(Sender { radio: frame.from, category, txop, queue: VecDeque::new() });
+        self.senders.push(Sender { radio: frame.from, category, txop, queue: VecDeque::new(), tried: 0 });
         self.radios[frame.from].contenders[place] = Some(sender);
         sender
     }
@@ -494,21 +527,49 @@ impl<T: Clone> Air<T> {
         self.on_air.push(on_air);
     }
 
-    /// The try of the sender's first frame that begins then. `may_have_rts`: if its rate asks for it.
+    /// The try of the sender's first frame that begins then, with those that may be sent with it. `may_have_rts`: if its rate asks
+    /// for it.
     fn next_try(&mut self, sender: usize, start: Time, txop_end: Time, may_have_rts: bool) -> OnAir {
-        let Sender { radio, queue, .. } = &mut self.senders[sender];
-        let waiting = queue.front_mut().expect("who sends has a frame");
-        let place = waiting.place();
-        waiting.made[place] += 1;
-        let Waiting { frame, modes, sent, .. } = waiting;
-        let mode = modes[place].expect("an entry with tries has a mode");
+        let Sender { radio, queue, tried, .. } = &mut self.senders[sender];
+        let first = queue.front().expect("who sends has a frame");
+        let place = first.place();
+        let mode = first.modes[place].expect("an entry with tries has a mode");
+        let Frame { to, user_priority, series, .. } = first.frame;
         let times = self.times.mode(mode);
-        let is_answered = frame.wants_acknowledgement && frame.to != Receivers::All;
-        let is_rts = may_have_rts && is_answered && frame.series[place].is_some_and(|tries| tries.rts);
-        *sent += u32::from(!is_rts);
-        let end = start + if is_rts { times.rts } else { times.ppdu(frame.bytes) };
-        self.counts.tries += 1;
-        OnAir { sender, radio: *radio, mode, to: frame.to, is_answered, bytes: frame.bytes, is_rts, end, txop_end }
+        let is_answered = first.is_answered();
+        let is_rts = may_have_rts && is_answered && series[place].is_some_and(|tries| tries.rts);
+        let is_later = series[place].is_some_and(|tries| matches!(tries.rate, TryRate::Later(_)));
+        let most_frames = if is_answered && is_later { usize::from(first.frame.aggregates).max(1) } else { 1 };
+        let most_bytes = if txop_end > start {
+            times.most_bytes.min(times.bytes_within((txop_end - start).saturating_sub(times.block_ack)))
+        } else {
+            times.most_bytes
+        };
+        let (mut frames, mut bytes, mut next) = (0, 0, 0);
+        for waiting in queue.iter_mut() {
+            let joins = frames == 0 || (waiting.frame.to == to && waiting.frame.user_priority == user_priority);
+            // Several, each behind a delimiter of four bytes.
+            let end = next + waiting.frame.bytes + DELIMITER;
+            if !joins {
+                continue;
+            }
+            if frames > 0 && end > most_bytes {
+                break;
+            }
+            bytes = if frames == 0 { waiting.frame.bytes } else { end };
+            next = times.next_start(next, end);
+            frames += 1;
+            waiting.made[waiting.place()] += 1;
+            waiting.sent += u32::from(!is_rts);
+            waiting.is_tried = true;
+            if frames == most_frames {
+                break;
+            }
+        }
+        let end = start + if is_rts { times.rts } else { times.ppdu(bytes) };
+        *tried = frames;
+        self.counts.tries += frames as u64;
+        OnAir { sender, radio: *radio, mode, to, is_answered, frames, bytes, is_rts, end, txop_end }
     }
 
     /// The next try of the TXOP of one that was acknowledged by now, if another frame waits that ends within it.
@@ -516,8 +577,7 @@ impl<T: Clone> Air<T> {
         let start = now + self.times.cell.sifs;
         let waiting = self.senders[after.sender].queue.front().filter(|_| after.txop_end > start)?;
         let times = self.times.mode(waiting.modes[waiting.place()].expect("an entry with tries has a mode"));
-        let is_answered = waiting.frame.wants_acknowledgement && waiting.frame.to != Receivers::All;
-        let response = if is_answered { times.acknowledgement } else { Span::ZERO };
+        let response = if waiting.is_answered() { times.acknowledgement } else { Span::ZERO };
         let end = start + times.ppdu(waiting.frame.bytes) + response;
         (end <= after.txop_end).then(|| self.next_try(after.sender, start, after.txop_end, false))
     }
@@ -539,10 +599,10 @@ impl<T: Clone> Air<T> {
         }
         let is_received = match on_air.to {
             Receivers::Nobody => false,
-            Receivers::One(to) => self.receive(now, &on_air, to, events),
+            Receivers::One(to) => self.receive(now, &on_air, to, |_| false, events),
             Receivers::All => {
                 for to in (0..self.radios.len()).filter(|&to| to != on_air.radio) {
-                    self.receive(now, &on_air, to, events);
+                    self.receive(now, &on_air, to, |_| false, events);
                 }
                 true
             }
@@ -552,7 +612,7 @@ impl<T: Clone> Air<T> {
             (true, false) => self.on_error(now, &on_air, events),
             (false, _) => {
                 self.air.book(now, self.air_use());
-                self.finish(now, on_air.sender, false, events);
+                self.fail(now, on_air.sender, events);
                 self.resume(now + self.times.cell.space, &[]);
             }
         }
@@ -561,22 +621,20 @@ impl<T: Clone> Air<T> {
     fn on_response_over(&mut self, now: Time, events: &mut Vec<Event<T>>) {
         let on_air = self.on_air[0];
         let Receivers::One(to) = on_air.to else { unreachable!("only one radio answers") };
-        let loss = self.noise(on_air.radio, to).control(on_air.mode).acknowledgement;
-        if happens(loss, &mut self.radios[to].errors) {
+        if happens(self.response_loss(&on_air, to), &mut self.radios[to].errors) {
             let eifs = on_air.unanswered(self.times.mode(on_air.mode)).eifs;
             self.air.book(now, AirUse::Error);
-            self.counts.errors += 1;
+            self.counts.errors += on_air.frames as u64;
             self.fail(now, on_air.sender, events);
             self.resume(now + self.times.cell.space, &[(on_air.radio, now + eifs)]);
         } else if on_air.is_rts {
             let end = now + self.times.cell.sifs + self.times.mode(on_air.mode).ppdu_after_cts(on_air.bytes);
             self.on_air[0] = OnAir { is_rts: false, end, ..on_air };
-            self.senders[on_air.sender].queue[0].sent += 1;
+            self.sent_after_cts(on_air.sender);
             self.phase = Phase::Frames(end);
         } else {
             self.air.book(now, self.air_use());
-            self.counts.acknowledged += 1;
-            self.end_frame(now, on_air.sender, true, events);
+            self.settle(now, on_air.sender, true, events);
             if let Some(next) = self.next_in_txop(now, &on_air) {
                 self.contention.on_answered(on_air.sender);
                 self.on_air[0] = next;
@@ -598,7 +656,7 @@ impl<T: Clone> Air<T> {
             waits.push((to, now + eifs));
         }
         self.air.book(now, AirUse::Error);
-        self.counts.errors += 1;
+        self.counts.errors += on_air.frames as u64;
         self.fail(now, on_air.sender, events);
         self.resume(self.reserved_until + space, &waits);
     }
@@ -610,7 +668,7 @@ impl<T: Clone> Air<T> {
         let mut eifs = Span::ZERO;
         let mut waits = Vec::with_capacity(self.on_air.len());
         for on_air in std::mem::take(&mut self.on_air) {
-            self.counts.collided += 1;
+            self.counts.collided += on_air.frames as u64;
             let unanswered = on_air.unanswered(self.times.mode(on_air.mode));
             eifs = eifs.max(unanswered.eifs);
             let known_at = if on_air.is_answered { now.max(on_air.end + unanswered.timeout) } else { now };
@@ -621,45 +679,82 @@ impl<T: Clone> Air<T> {
         self.resume(now + bystanders, &waits);
     }
 
-    /// Whether the radio receives a frame without overlap.
-    fn receive(&mut self, now: Time, on_air: &OnAir, by: usize, events: &mut Vec<Event<T>>) -> bool {
-        let loss = self.noise(on_air.radio, by).frames(on_air.mode).of(on_air.bytes);
-        let is_received = !happens(loss, &mut self.radios[if on_air.is_answered { on_air.radio } else { by }].errors);
-        if is_received {
-            let Waiting { frame, made, sent, .. } = &self.senders[on_air.sender].queue[0];
-            let place = made.iter().rposition(|&made| made > 0).expect("it was tried");
-            let is_repeated = *sent > 1;
-            events.push(Event::Received { at: now, by, place, is_repeated, tag: frame.tag.clone() });
+    /// Whether the radio receives frames of a try. `is_disturbed`: whether others overlap one of so many bytes, the first one
+    /// first.
+    fn receive(
+        &mut self,
+        now: Time,
+        on_air: &OnAir,
+        by: usize,
+        mut is_disturbed: impl FnMut(u64) -> bool,
+        events: &mut Vec<Event<T>>,
+    ) -> bool {
+        let Self { radios, senders, access_points, .. } = self;
+        let station = if on_air.radio < *access_points { by } else { on_air.radio };
+        let mut loss = radios[station].noise.frames(on_air.mode);
+        let errors = if on_air.is_answered { on_air.radio } else { by };
+        let mut is_any = false;
+        for waiting in senders[on_air.sender].queue.iter_mut().filter(|one| one.is_tried).take(on_air.frames) {
+            let bytes = waiting.frame.bytes;
+            waiting.is_received = !happens(loss.of(bytes), &mut radios[errors].errors) && !is_disturbed(bytes);
+            if waiting.is_received {
+                is_any = true;
+                let place = waiting.made.iter().rposition(|&made| made > 0).expect("it was tried");
+                let is_repeated = waiting.sent > 1;
+                events.push(Event::Received { at: now, by, place, is_repeated, tag: waiting.frame.tag.clone() });
+            }
         }
-        is_received
+        is_any
     }
 
-    /// The try had no response: another one follows, or the frame is given up.
+    /// How likely the response to a try is lost.
+    fn response_loss(&self, on_air: &OnAir, to: usize) -> Probability {
+        let losses = self.noise(on_air.radio, to).control(on_air.mode);
+        if on_air.is_aggregate() { losses.block_ack } else { losses.acknowledgement }
+    }
+
+    /// What an RTS was for is sent now.
+    fn sent_after_cts(&mut self, sender: usize) {
+        self.senders[sender].queue.iter_mut().filter(|one| one.is_tried).for_each(|one| one.sent += 1);
+    }
+
+    /// The try had no response, or wants none: another one follows, or the frame is given up.
     fn fail(&mut self, now: Time, sender: usize, events: &mut Vec<Event<T>>) {
-        let waiting = &self.senders[sender].queue[0];
-        let wants_acknowledgement = waiting.frame.wants_acknowledgement && waiting.frame.to != Receivers::All;
-        if wants_acknowledgement && (0..MOST_RATES).any(|place| waiting.has_tries(place)) {
+        if self.settle(now, sender, false, events) {
+            self.end_access(sender);
+        } else {
             match &mut self.nodes {
                 Some(nodes) => nodes.per_node.access.on_failure(sender),
                 None => self.contention.on_failure(sender),
             }
-        } else {
-            self.counts.given_up += u64::from(wants_acknowledgement);
-            self.finish(now, sender, false, events);
         }
     }
 
-    /// The sender is done with its frame, and has none of a TXOP behind it.
-    fn finish(&mut self, at: Time, sender: usize, is_acknowledged: bool, events: &mut Vec<Event<T>>) {
-        self.end_frame(at, sender, is_acknowledged, events);
-        self.end_access(sender);
-    }
-
-    /// The sender is done with its frame.
-    fn end_frame(&mut self, at: Time, sender: usize, is_acknowledged: bool, events: &mut Vec<Event<T>>) {
-        let first = self.senders[sender].queue.pop_front();
-        let Waiting { frame, made, .. } = first.expect("who is done had a frame");
-        events.push(Event::Done { at, is_acknowledged, made, tag: frame.tag });
+    /// The sender is done with what was received of its last try, if there was a response, and with what has no more tries. Returns
+    /// whether its first frame is among them.
+    fn settle(&mut self, at: Time, sender: usize, is_answered: bool, events: &mut Vec<Event<T>>) -> bool {
+        let Sender { queue, tried, .. } = &mut self.senders[sender];
+        let (mut place, mut is_first_done) = (0, false);
+        while *tried > 0 {
+            let waiting = queue.get_mut(place).expect("what is tried waits");
+            if !std::mem::take(&mut waiting.is_tried) {
+                place += 1;
+                continue;
+            }
+            *tried -= 1;
+            let is_acknowledged = std::mem::take(&mut waiting.is_received) && is_answered;
+            self.counts.errors += u64::from(is_answered && !is_acknowledged);
+            if !is_acknowledged && waiting.is_answered() && (0..MOST_RATES).any(|entry| waiting.has_tries(entry)) {
+                place += 1;
+                continue;
+            }
+            is_first_done |= place == 0;
+            self.counts.acknowledged += u64::from(is_acknowledged);
+            self.counts.given_up += u64::from(!is_acknowledged && waiting.is_answered());
+            let Waiting { frame, made, .. } = queue.remove(place).expect("it is there");
+            events.push(Event::Done { at, is_acknowledged, made, tag: frame.tag });
+        }
+        is_first_done
     }
 
     /// The sender begins a new backoff, with frames or without.
@@ -708,7 +803,16 @@ impl<T: Clone> Air<T> {
 impl OnAir {
     /// SIFS and its response.
     fn response(&self, mode: &Mode) -> Span {
-        if self.is_rts { mode.cts } else { mode.acknowledgement }
+        match self.is_rts {
+            true => mode.cts,
+            false if self.is_aggregate() => mode.block_ack,
+            false => mode.acknowledgement,
+        }
+    }
+
+    /// Whether a Block Ack answers it.
+    const fn is_aggregate(&self) -> bool {
+        self.frames > 1
     }
 
     /// The waits if it is not received.
@@ -718,6 +822,11 @@ impl OnAir {
 }
 
 impl<T> Waiting<T> {
+    /// Whether its receiver is to acknowledge it.
+    fn is_answered(&self) -> bool {
+        self.frame.wants_acknowledgement && self.frame.to != Receivers::All
+    }
+
     /// Whether this entry of its series has more tries.
     fn has_tries(&self, place: usize) -> bool {
         self.frame.series[place].is_some_and(|tries| self.made[place] < tries.count)

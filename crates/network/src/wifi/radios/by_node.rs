@@ -6,7 +6,7 @@ use crate::random::happens;
 use crate::wifi::constants::{PhyRate, Standard};
 use crate::wifi::medium::{Due, Kind, PerNode, Signal, Transmission};
 use crate::wifi::originator::Content;
-use lasthop_units::{Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
 impl<T: Clone> Air<T> {
@@ -22,7 +22,8 @@ impl<T: Clone> Air<T> {
         };
         let more_slots = vec![Standard::G.space_slots() as i8 - self.common_aifsn; nodes];
         let per_node = PerNode::new(cells, &self.times.cell, (0..nodes).map(contender).collect(), more_slots);
-        let sender = |node| Sender { radio: radio(node), category: None, txop: Span::ZERO, queue: VecDeque::new() };
+        let sender =
+            |node| Sender { radio: radio(node), category: None, txop: Span::ZERO, queue: VecDeque::new(), tried: 0 };
         self.senders = (0..nodes).map(sender).collect();
         self.nodes = Some(Box::new(Nodes { per_node, cells: cells.clone(), tries: vec![None; nodes] }));
     }
@@ -88,12 +89,12 @@ impl<T: Clone> Air<T> {
 
     /// A try as the nodes know it, which they keep.
     fn transmission(&mut self, on_air: &OnAir) -> Transmission {
-        let OnAir { sender, radio, mode, bytes, is_rts, end, txop_end, .. } = *on_air;
+        let OnAir { sender, radio, mode, frames, bytes, is_rts, end, txop_end, .. } = *on_air;
         let times = self.times.mode(mode);
         let duration = if is_rts { times.ppdu_after_cts(bytes) } else { times.ppdu(bytes) };
         let node = self.node_of(radio).expect("radios are nodes");
         self.nodes.as_mut().expect("radios are nodes").tries[sender] = Some(*on_air);
-        let content = Content { frames: 1, mpdus: 1, bytes, ..Content::default() };
+        let content = Content { frames, mpdus: frames, bytes, ..Content::default() };
         Transmission { sender, node, mode, link: None, content, duration, is_rts, end, txop_end }
     }
 
@@ -126,9 +127,11 @@ impl<T: Clone> Air<T> {
         match (signal.kind, signal.to) {
             (Kind::Response, _) => return self.on_response_sent(now, &signal, &on_air, eifs, events),
             (Kind::Frame, Some(to)) => {
-                let is_received = self.is_received(now, &signal, &on_air, to, events);
-                self.counts.collided += u64::from(signal.is_lost);
-                self.counts.errors += u64::from(!signal.is_lost && !is_received);
+                let disturbed = self.per_node().take_disturbed(place);
+                let is_received = self.is_received(now, (&signal, &disturbed), &on_air, to, events);
+                let frames = on_air.frames as u64;
+                self.counts.collided += if signal.is_lost { frames } else { 0 };
+                self.counts.errors += if signal.is_lost || is_received { 0 } else { frames };
                 let sifs = self.times.cell.sifs;
                 let per_node = self.per_node();
                 if !is_received && !signal.is_lost {
@@ -143,11 +146,11 @@ impl<T: Clone> Air<T> {
                 let decoded = std::mem::take(self.per_node().decoded());
                 for &node in decoded.iter().filter(|_| on_air.to == Receivers::All) {
                     let radio = self.radio_of(node);
-                    if radio < self.radios.len() && !self.receive(now, &on_air, radio, events) {
+                    if radio < self.radios.len() && !self.receive(now, &on_air, radio, |_| false, events) {
                         self.per_node().fall_silent(now, node, eifs);
                     }
                 }
-                self.counts.errors += u64::from(on_air.is_answered);
+                self.counts.errors += if on_air.is_answered { on_air.frames as u64 } else { 0 };
                 let per_node = self.per_node();
                 *per_node.decoded() = decoded;
                 per_node.close(now, &signal, false);
@@ -158,7 +161,7 @@ impl<T: Clone> Air<T> {
             let timeout = on_air.unanswered(self.times.mode(on_air.mode)).timeout;
             self.per_node().wait(node, now + timeout);
         } else {
-            self.finish(now, signal.frame.sender, false, events);
+            self.fail(now, signal.frame.sender, events);
             let space = self.times.cell.space;
             self.per_node().listen(now, node, space);
         }
@@ -168,7 +171,7 @@ impl<T: Clone> Air<T> {
     fn is_received(
         &mut self,
         now: Time,
-        signal: &Signal,
+        (signal, disturbed): (&Signal, &[(Time, Time)]),
         on_air: &OnAir,
         to: usize,
         events: &mut Vec<Event<T>>,
@@ -178,7 +181,15 @@ impl<T: Clone> Air<T> {
             return false;
         }
         if !on_air.is_rts {
-            return self.receive(now, on_air, radio, events);
+            let mode = *self.times.mode(on_air.mode);
+            let mut next = 0;
+            let is_disturbed = |bytes: u64| {
+                let at = |offset| signal.mpdus_from + mode.rate.transmission_time(Bytes::new(offset));
+                let (first, end) = (next, next + bytes);
+                next = mode.next_start(first, end);
+                disturbed.iter().any(|&(from, until)| from < at(end) && at(first) < until)
+            };
+            return self.receive(now, on_air, radio, is_disturbed, events);
         }
         let loss = self.noise(on_air.radio, radio).control(on_air.mode).rts;
         !happens(loss, &mut self.radios[on_air.radio].errors) && !self.per_node().is_reserved(now, to)
@@ -188,27 +199,25 @@ impl<T: Clone> Air<T> {
         let frame = signal.frame;
         let (space, sifs) = (self.times.cell.space, self.times.cell.sifs);
         let Receivers::One(to) = on_air.to else { unreachable!("only one radio answers") };
-        let loss = self.noise(on_air.radio, to).control(on_air.mode).acknowledgement;
-        let is_received = !signal.is_lost && !happens(loss, &mut self.radios[to].errors);
+        let is_received = !signal.is_lost && !happens(self.response_loss(on_air, to), &mut self.radios[to].errors);
         let responder = self.node_of(to).expect("radios are nodes");
         self.per_node().listen(now, responder, space);
         if !is_received {
-            self.counts.errors += 1;
+            self.counts.errors += on_air.frames as u64;
             self.per_node().close(now, signal, !signal.is_lost);
             self.fail(now, frame.sender, events);
             self.per_node().listen(now, frame.node, eifs);
         } else if on_air.is_rts {
             let start = now + sifs;
             let on_air = OnAir { is_rts: false, end: start + frame.duration, ..*on_air };
-            self.senders[frame.sender].queue[0].sent += 1;
+            self.sent_after_cts(frame.sender);
             let data = Transmission { duration: frame.duration, ..self.transmission(&on_air) };
             let per_node = self.per_node();
             per_node.access.stop(frame.node, now);
             per_node.go_on(start, data, false);
         } else {
             self.per_node().close(now, signal, false);
-            self.counts.acknowledged += 1;
-            self.end_frame(now, frame.sender, true, events);
+            self.settle(now, frame.sender, true, events);
             if let Some(next) = self.next_in_txop(now, on_air) {
                 let next = self.transmission(&next);
                 let per_node = self.per_node();

@@ -126,7 +126,7 @@ pub(in crate::wifi) struct Signal {
     /// Lost at its receiver.
     pub(in crate::wifi) is_lost: bool,
     /// The start of the MPDUs of an A-MPDU; else its end.
-    mpdus_from: Time,
+    pub(in crate::wifi) mpdus_from: Time,
     /// The exchange around it.
     pub(in crate::wifi) frame: Transmission,
 }

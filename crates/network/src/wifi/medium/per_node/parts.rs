@@ -126,6 +126,11 @@ impl PerNode {
         (signal, eifs)
     }
 
+    /// When others disturb the A-MPDU that was at this place, at its receiver.
+    pub(in crate::wifi) fn take_disturbed(&mut self, place: usize) -> Vec<(Time, Time)> {
+        std::mem::take(&mut self.disturbed[place])
+    }
+
     /// The node has received this frame, and answers it after SIFS, unless it has another part. Returns whether it does.
     pub(in crate::wifi) fn answer(&mut self, now: Time, node: usize, frame: Transmission, sifs: Span) -> bool {
         let is_free = matches!(self.nodes[node].part, Part::Listening);
