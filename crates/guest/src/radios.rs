@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 pub(crate) const PROGRAMS: &str = "/programs";
 /// Programs that a user has, though they may not be in the PATH.
 const OF_ROOT: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-/// `orb $0x2, 0x65(%rax)` becomes `orb $0x3`.
-const BEFORE: [u8; 4] = [0x80, 0x48, 0x65, 0x02];
-const AFTER: [u8; 4] = [0x80, 0x48, 0x65, 0x03];
+/// `orb $0x2, N(%rax)` becomes `orb $0x3`. N is 0x65 in Debian's 6.1 and 6.12, 0x5d in its 7.2.
+const OPERATION: [u8; 2] = [0x80, 0x48];
+const BEFORE: u8 = 0x02;
+const AFTER: u8 = 0x03;
 /// What is behind a module's signature (kernel/module_signature.h: 12 bytes, the last four the signature's size).
 const SIGNED: &[u8] = b"~Module signature appended~\n";
 const SIGNATURE_HEADER: usize = 12;
@@ -51,7 +52,7 @@ pub(crate) fn module(kernel: &Kernel) -> Result<Vec<u8>> {
 }
 
 fn unknown(path: &Path) -> Error {
-    let problem = "where it sets the features of its radios is not known (accepted: the kernel debian-6.12)";
+    let problem = "where it sets the features of its radios is not known (accepted: such as the kernel debian-6.12)";
     Error::Kept { path: path.to_owned(), problem: problem.to_owned() }
 }
 
@@ -63,12 +64,13 @@ fn with_aql(module: &[u8]) -> Option<Vec<u8>> {
         let length = signed.len().checked_sub(SIGNATURE_HEADER + size as usize)?;
         module.truncate(length);
     }
-    let mut places = module.windows(BEFORE.len()).enumerate().filter(|(_, bytes)| *bytes == BEFORE);
+    let is_place = |bytes: &[u8]| bytes.starts_with(&OPERATION) && bytes.ends_with(&[BEFORE]);
+    let mut places = module.windows(4).enumerate().filter(|(_, bytes)| is_place(bytes));
     let (place, _) = places.next()?;
     if places.next().is_some() {
         return None;
     }
-    module[place..place + AFTER.len()].copy_from_slice(&AFTER);
+    module[place + 3] = AFTER;
     Some(module)
 }
 
@@ -78,9 +80,10 @@ mod tests {
 
     #[test]
     fn the_one_bit_is_set_and_the_signature_goes() {
-        let code = [b"code ", &BEFORE[..], b" code"].concat();
-        let changed = [b"code ", &AFTER[..], b" code"].concat();
+        let operation = |offset: u8, bits: u8| [b"code ", &[0x80, 0x48, offset, bits][..], b" code"].concat();
+        let (code, changed) = (operation(0x65, 2), operation(0x65, 3));
         assert_eq!(with_aql(&code), Some(changed.clone()));
+        assert_eq!(with_aql(&operation(0x5d, 2)), Some(operation(0x5d, 3)));
         let signed = [&code[..], b"12345", &[0; 8], &5_u32.to_be_bytes(), SIGNED].concat();
         assert_eq!(with_aql(&signed), Some(changed));
         assert_eq!(with_aql(b"no such place"), None);
