@@ -194,7 +194,7 @@ fn bursts_through_an_access_point_go_as_they_went() {
             1500,
             "36152 495e3fc81a279f10",
         ),
-        ("FQ-CoDel", config(5, fq_codel(30, WifiConfig::new(Standard::G))), 700, "20461 d0fccfa300a9b503"),
+        ("FQ-CoDel", config(5, fq_codel(30, WifiConfig::new(Standard::G))), 700, "20533 c2f470a245413de8"),
         ("802.11b", config(4, noisy(Standard::B, RateControl::Arf, RateSet::Ofdm)), 4000, "6112 4747fd7faa5fe77c"),
         ("mixed", mixed, 3000, "7717 40de9e1d8f17bb30"),
         ("802.11n", config(5, noisy(Standard::N, RateControl::Fixed, RateSet::Ofdm)), 700, "32247 2520cd903af38372"),
@@ -234,12 +234,12 @@ fn saturated_stations_go_as_they_went() {
             wifi(10, 20, WifiConfig { rate_control: RateControl::Minstrel, ..forever.clone() }),
             "10481 7538f3ed103a0c5e",
         ),
-        ("10, FQ-CoDel", wifi(10, 20, fq_codel(100, forever.clone())), "11893 f16c7265a046ad92"),
+        ("10, FQ-CoDel", wifi(10, 20, fq_codel(100, forever.clone())), "11893 26af2f3053c051c0"),
         ("10, 802.11n", wifi(10, 100, lossy(WifiConfig::new(Standard::N))), "25606 7a6d4ba2d77e5084"),
         (
             "10, 802.11ac, FQ-CoDel",
             wifi(10, 100, lossy(fq_codel(300, WifiConfig::new(Standard::Ac)))),
-            "111439 79eb9b2d3f3cb66b",
+            "110405 ae2a2e7b3c73480f",
         ),
         ("10, 802.11ax", wifi(10, 400, lossy(WifiConfig::new(Standard::Ax))), "203480 8e9b49543f7c6d68"),
         ("10, 802.11b", wifi(10, 20, WifiConfig::new(Standard::B)), "2593 8018a3306df2ddac"),
@@ -247,10 +247,9 @@ fn saturated_stations_go_as_they_went() {
         ("50", wifi(50, 20, WifiConfig::new(Standard::G)), "8899 b34c2180b2ee4431"),
         ("200", wifi(200, 20, forever), "7005 dc0b1d691b12e293"),
     ];
-    for (name, config, golden) in cases {
-        let digest = saturated(&config, 5_000);
-        assert_eq!(digest, golden, "{name}");
-    }
+    let found = cases.map(|(name, config, golden)| (name, saturated(&config, 5_000), golden));
+    let differ: Vec<_> = found.iter().filter(|(_, digest, golden)| digest != golden).collect();
+    assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[test]
