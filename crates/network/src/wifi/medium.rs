@@ -72,8 +72,8 @@ use crate::watch::AirFate;
 use categories::Marked;
 use held::Holds;
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
-use rand_chacha::ChaCha8Rng;
 pub(in crate::wifi) use per_node::{Due, Kind, PerNode, Signal};
+use rand_chacha::ChaCha8Rng;
 pub(in crate::wifi) use transmission::Transmission;
 use watched::AirTap;
 
