@@ -376,8 +376,8 @@ impl Kernels {
         let modules = Modules {
             of_arrival: unpacked.all(OF_ARRIVAL)?,
             of_leaving: unpacked.all(OF_LEAVING)?,
-            of_radios: unpacked.all(OF_RADIOS)?,
-            // Whole but for those of jobs, for a guest may have no radios.
+            // Whole but for those of jobs: radios come before what is for leaving, and a guest may have none.
+            of_radios: unpacking(of_jobs.clone()).all(OF_RADIOS)?,
             of_programs: unpacking(of_jobs.clone()).all(OF_PROGRAMS)?,
             of_jobs,
         };

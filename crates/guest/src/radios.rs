@@ -17,6 +17,8 @@ const OF_ROOT: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 const OPERATION: [u8; 2] = [0x80, 0x48];
 const BEFORE: u8 = 0x02;
 const AFTER: u8 = 0x03;
+/// From this release on hwsim's radios have mac80211's queues: before, a driver could do without.
+const FIRST_WITH_QUEUES: (u32, u32) = (6, 2);
 /// What is behind a module's signature (kernel/module_signature.h: 12 bytes, the last four the signature's size).
 const SIGNED: &[u8] = b"~Module signature appended~\n";
 const SIGNATURE_HEADER: usize = 12;
@@ -38,7 +40,7 @@ pub fn programs(wanted: &[(&'static str, &'static str)]) -> Result<Vec<PathBuf>>
 /// The kernel's module of simulated radios, with AQL.
 ///
 /// # Errors
-/// The kernel has none, or it is not one whose bit is known.
+/// The kernel has none, none with mac80211's queues, or it is not one whose bit is known.
 pub(crate) fn module(kernel: &Kernel) -> Result<Vec<u8>> {
     if kernel.modules.of_radios.last().is_none_or(|last| last != RADIOS) {
         let problem = format!(
@@ -46,9 +48,19 @@ pub(crate) fn module(kernel: &Kernel) -> Result<Vec<u8>> {
         );
         return Err(Error::Kept { path: kernel.folder.clone(), problem });
     }
+    if version(&kernel.release).is_some_and(|version| version < FIRST_WITH_QUEUES) {
+        let problem = format!("simulated radios have mac80211's queues since Linux 6.2, and this is {}", kernel.release);
+        return Err(Error::Kept { path: kernel.folder.clone(), problem });
+    }
     let path = kernel.module(RADIOS);
     let bytes = fs::read(&path).at("cannot read", &path)?;
     with_aql(&bytes).ok_or_else(|| unknown(&path))
+}
+
+/// The first two numbers of a release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|of: char| !of.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 fn unknown(path: &Path) -> Error {
@@ -91,6 +103,13 @@ mod tests {
         // A signature that is longer than the module.
         let signed = [&code[..], &[0; 8], &500_u32.to_be_bytes(), SIGNED].concat();
         assert_eq!(with_aql(&signed), None);
+    }
+
+    #[test]
+    fn radios_before_linux_6_2_have_no_queues() {
+        let has = ["6.1.0-50-amd64", "5.19", "6.2.0", "6.12.48+deb13-amd64", "7.0-rc1"].map(version);
+        assert_eq!(has.map(|version| version.expect("numbers") >= FIRST_WITH_QUEUES), [false, false, true, true, true]);
+        assert_eq!([version("mine"), version("6")], [None, None]);
     }
 
     #[test]
