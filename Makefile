@@ -35,7 +35,7 @@ test-virtual-time: setup ## every test of kernel hosts in virtual time, of which
 	LASTHOP_REQUIRE_ROOT_TESTS=1 $(CARGO) test --locked --package lasthop-cli --test virtual_time -- --include-ignored
 
 test-guests: setup ## the agents' tests in an emulated machine, in virtual time; TIMES=100: with so many seeds, each that fails is named and fails again
-	LASTHOP_TESTS=guests $(CARGO) test --locked --workspace --lib --bins --tests --no-fail-fast --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/test-binary']"
+	TIMES=$(or $(TIMES),1) LASTHOP_TESTS=guests $(CARGO) test --locked --workspace --lib --bins --tests --no-fail-fast --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/test-binary']"
 
 test-wifi: setup ## the agent on simulated radios (mac80211_hwsim) under Debian's 6.12 in an emulated machine: two access points, roaming, retries, PHY rates (hostapd, wpasupplicant, iw, tcpdump, iperf3)
 	@scripts/test-wifi $(OUT)/kernels

@@ -1,4 +1,4 @@
-//! A policy that is a program outside, in the agent's loop: in time, late, dead and mad. In real time, on loopback.
+//! A policy that is a program outside, in the agent's loop: in time, late, dead and mad.
 #![allow(missing_docs)]
 
 use crate::common::{Running, fake, sample, wait_for};

@@ -1,4 +1,4 @@
-//! What goes wrong around an agent on this machine's kernel: control lapses and comes back, and no connection breaks. Needs root.
+//! What goes wrong around an agent: control lapses and comes back, and no connection breaks. Needs root.
 #![allow(missing_docs)]
 
 use crate::common::process::{AgentProcess, ONE_AT_A_TIME, Upload, monotonic_ns, serve, upload, wait_until_uploads};

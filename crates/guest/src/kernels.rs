@@ -311,9 +311,13 @@ impl Kernels {
             return Err(Error::Unknown { name: name.to_owned() });
         };
         fs::create_dir_all(&self.folder).at("cannot make", &self.folder)?;
+        // Others may just be fetching the same one.
+        let file = self.folder.join(name).join(KERNEL_FILE);
+        let when = || fs::metadata(&file).and_then(|file| file.modified()).ok();
+        let before = when();
         let (_alone, has_waited) = self.alone(stop, say)?;
-        if has_waited && let Ok(kernel) = self.find(name) {
-            return Ok(kernel);
+        if has_waited && when() != before {
+            return self.get(name);
         }
         let work = self.work_folder()?;
         say(&format!("fetching {name} (Debian's {suite}), some 100 MB"));
@@ -522,7 +526,7 @@ fn modules_below(folder: &Path, release: &str) -> Result<BTreeMap<String, PathBu
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if let Some((name, "" | ".xz" | ".zst" | ".gz")) = name.split_once(".ko") {
             let kept = modules.entry(name.replace('-', "_")).or_insert_with(|| path.to_owned());
-            if is_below(path, release) && !is_below(kept, release) {
+            if is_below(path, folder, release) && !is_below(kept, folder, release) {
                 path.clone_into(kept);
             }
         }
@@ -530,9 +534,9 @@ fn modules_below(folder: &Path, release: &str) -> Result<BTreeMap<String, PathBu
     Ok(modules)
 }
 
-/// Whether a path leads through a folder of this name.
-fn is_below(path: &Path, folder: &str) -> bool {
-    path.components().any(|part| part.as_os_str() == folder)
+/// Whether a path leads from a tree through a folder of this name.
+fn is_below(path: &Path, tree: &Path, folder: &str) -> bool {
+    path.strip_prefix(tree).is_ok_and(|path| path.components().any(|part| part.as_os_str() == folder))
 }
 
 pub(crate) fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
@@ -563,7 +567,7 @@ fn lacking(tree: &Path, release: &str, modules: &BTreeMap<String, PathBuf>) -> R
     let config = config.map(|path| read(&path)).transpose()?;
     let mut lists = Vec::new();
     walk(tree, &mut |path| lists.extend(path.ends_with("modules.builtin").then(|| path.to_owned())))?;
-    let built_in = lists.iter().find(|path| is_below(path, release)).or(lists.first());
+    let built_in = lists.iter().find(|path| is_below(path, tree, release)).or(lists.first());
     let built_in = built_in.map(|path| read(path)).transpose()?;
     let is_built_in = |module: &str| {
         let mut files = built_in.iter().flat_map(|lines| lines.lines()).filter_map(|line| line.rsplit('/').next());

@@ -1,4 +1,4 @@
-//! The agent as a process of its own, on this machine's kernel, and connections for it to bound.
+//! The agent as a process of its own, and connections for it to bound.
 
 use super::{Host, end_of, events, more_events, wait_for};
 use lasthop_agent::{Config, Mode};
