@@ -49,7 +49,8 @@ pub(crate) fn module(kernel: &Kernel) -> Result<Vec<u8>> {
         return Err(Error::Kept { path: kernel.folder.clone(), problem });
     }
     if version(&kernel.release).is_some_and(|version| version < FIRST_WITH_QUEUES) {
-        let problem = format!("simulated radios have mac80211's queues since Linux 6.2, and this is {}", kernel.release);
+        let problem =
+            format!("simulated radios have mac80211's queues since Linux 6.2, and this is {}", kernel.release);
         return Err(Error::Kept { path: kernel.folder.clone(), problem });
     }
     let path = kernel.module(RADIOS);

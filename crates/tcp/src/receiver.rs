@@ -81,6 +81,8 @@ pub(crate) struct Receiver {
     /// rcv_nxt.
     compressed_at: Time,
     compressed: u32,
+    /// The ACK to send is for those before the newest segment, which waits for the next one.
+    newest_waits: bool,
     duplicates_sent: u32,
     duplicates_of: u64,
     last_ack_sent: u64,
@@ -124,6 +126,7 @@ impl Receiver {
             burst_stamp: 0,
             compressed_at: Time::MAX,
             compressed: 0,
+            newest_waits: false,
             duplicates_sent: 0,
             duplicates_of: 0,
             last_ack_sent: 0,
@@ -396,9 +399,11 @@ impl Receiver {
             }
             next = shifted;
         }
-        // Linux's tcp_sack_compress_send_ack(): an option has no room for more than the blocks that wait. There the ACK goes just
-        // before the segment counts, here just after.
+        // Linux's tcp_sack_compress_send_ack(): an option has no room for more than the blocks that wait. There the ACK goes before the
+        // segment is there, here it reports it, too.
         if self.compressed > 0 && ahead >= COMPRESSED_BLOCKS {
+            (self.compressed, self.compressed_at) = (0, Time::MAX);
+            self.newest_waits = true;
             self.ack_now();
         }
         // If the new segment joins two blocks, one of their entries must go.
@@ -519,8 +524,9 @@ impl Receiver {
         self.echo.on_ack_sent();
         self.ack_at = Time::MAX;
         self.burst_ends = Time::MAX;
-        self.compressed_at = Time::MAX;
-        self.compressed = 0;
+        if !std::mem::take(&mut self.newest_waits) {
+            (self.compressed, self.compressed_at) = (0, Time::MAX);
+        }
         if complete {
             self.ack_now = false;
             self.d_sack = None;

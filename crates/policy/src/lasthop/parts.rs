@@ -26,7 +26,7 @@ words! {
         EarlyEnd = "early-end",
         /// A bad step goes back one step, and not to no bounds at once.
         StepBack = "step-back",
-        /// A step that loses much behind a bad one goes back to no bounds at once.
+        /// A step that loses much behind a bad one, without a good one or the end of its wait between, goes back to no bounds at once.
         SecondLoss = "second-loss",
         /// The wait after a bad step doubles.
         Patience = "patience",
