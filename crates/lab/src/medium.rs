@@ -171,7 +171,8 @@ pub struct AirShares {
 /// The keys that a medium looks at, for those who ask.
 pub const MEDIUM_KEYS: &str = "seed, and of [access] standard, band_ghz, frame_error_rate, response_error_rate, \
                                preamble, protection_rate_mbps, after_collision; of [[hosts]] standard, snr_db, frame_error_rate; \
-                               places and [[hearing]]";
+                               places, [[cells]] and [[hearing]], and with any of these capture_db, \
+                               tx_power_dbm, sense_dbm, hear_dbm of [access]";
 
 /// Whether the scenario describes a medium.
 ///
@@ -191,11 +192,8 @@ pub fn check_medium(scenario: &Scenario) -> Result<&WifiConfig> {
     };
     if !STANDARDS.contains(&wifi.standard) {
         let accepted: Vec<String> = STANDARDS.iter().map(|standard| format!("\"{standard}\"")).collect();
-        let reason = format!(
-            "a medium between radios cannot have \"{}\" (accepted: {}); its radios send no aggregates",
-            wifi.standard,
-            accepted.join(", ")
-        );
+        let reason =
+            format!("a medium between radios cannot have \"{}\" (accepted: {})", wifi.standard, accepted.join(", "));
         return refuse("access.standard", reason);
     }
     let layout = scenario.layout();
@@ -424,6 +422,7 @@ impl<'a> Medium<'a> {
                 Message::HasNot { radio, address } => {
                     let number = self.number(radio);
                     self.radios[number].interfaces.retain(|&other| other != address);
+                    self.agreements.forget(address, None);
                 }
                 Message::Answer(number) => self.refused += u64::from(number != 0),
                 Message::Other => {}
@@ -448,7 +447,6 @@ impl<'a> Medium<'a> {
         }
         self.radios[from].is_access_point |= header.is_beacon;
         let receiver = sent.receiver();
-        self.agreements.heed(sent.mpdu);
         let to = if receiver.is_group() {
             Receivers::All
         } else {
@@ -459,6 +457,7 @@ impl<'a> Medium<'a> {
                 number.filter(|&number| number != from && self.cells().is_none_or(|cells| number < cells.nodes()));
             number.map_or(Receivers::Nobody, Receivers::One)
         };
+        self.agreements.heed(sent.mpdu, matches!(to, Receivers::One(_)));
         let (rates, series) = series(sent, frequency_mhz);
         let data_to = match to {
             Receivers::One(number) if header.is_data => Some(number),
@@ -476,6 +475,7 @@ impl<'a> Medium<'a> {
                 (Some(transmitter), Some(tid)) if header.is_data => self.agreements.most(transmitter, receiver, tid),
                 _ => 0,
             },
+            sequence: header.sequence,
             from_access_point: self.radios[from].is_access_point,
             series,
             tag: Rc::new(on_its_way),
@@ -511,7 +511,7 @@ impl<'a> Medium<'a> {
         self.radios.iter_mut().for_each(|other| other.interfaces.retain(|its| *its != interface));
         let interfaces = &mut self.radios[number].interfaces;
         if interfaces.len() == MOST_ADDRESSES {
-            interfaces.remove(1);
+            self.agreements.forget(interfaces.remove(1), None);
         }
         interfaces.push(interface);
     }
@@ -637,6 +637,7 @@ struct Header {
     /// With content: no null frame.
     is_data: bool,
     user_priority: Option<u8>,
+    sequence: u16,
 }
 
 impl Header {
@@ -662,18 +663,23 @@ impl Header {
             is_beacon: kind == MANAGEMENT && subtype == BEACON,
             is_data: kind == DATA && subtype & NULL == 0,
             user_priority,
+            // Behind four bits of the fragment's number.
+            sequence: mpdu.get(22..24).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]) >> 4),
         }
     }
 }
 
 /// Block Ack agreements, as their action frames say (802.11-2020 §9.6.4): how many frames a receiver takes together, by transmitter,
-/// receiver and TID.
+/// receiver and TID. Both are addresses of radios: there is a bound.
 #[derive(Debug, Default)]
 struct Agreements(HashMap<(Address, Address, u8), u16>);
 
 impl Agreements {
-    /// Takes note of what a frame says of agreements. Encrypted ones cannot be read.
-    fn heed(&mut self, mpdu: &[u8]) {
+    /// Takes note of what a frame says of agreements, which are those of an association. Encrypted ones cannot be read.
+    /// `is_to_radio`: whether its receiver's address is another radio's.
+    fn heed(&mut self, mpdu: &[u8], is_to_radio: bool) {
+        /// Association and reassociation, requests and responses; disassociation, deauthentication.
+        const ASSOCIATION: [u8; 6] = [0x00, 0x10, 0x20, 0x30, 0xa0, 0xc0];
         const ACTION: u8 = 0xd0;
         const PROTECTED: u8 = 0x40;
         const BLOCK_ACK: u8 = 3;
@@ -681,11 +687,18 @@ impl Agreements {
         const END: u8 = 2;
         /// Of a response without a number.
         const USUAL: u16 = 64;
-        if mpdu.len() < 28 || mpdu[0] != ACTION || mpdu[1] & PROTECTED != 0 || mpdu[24] != BLOCK_ACK {
+        if mpdu.len() < 24 {
             return;
         }
         let address = |at: usize| Address(mpdu[at..at + 6].try_into().expect("six bytes"));
         let (to, from) = (address(4), address(10));
+        if ASSOCIATION.contains(&mpdu[0]) {
+            self.forget(from, Some(to).filter(|to| !to.is_group()));
+        }
+        let is_readable = mpdu.len() >= 28 && mpdu[0] == ACTION && mpdu[1] & PROTECTED == 0;
+        if !is_readable || mpdu[24] != BLOCK_ACK || !is_to_radio {
+            return;
+        }
         let word = |at: usize| mpdu.get(at..at + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
         match mpdu[25] {
             // Dialog token, status, parameters: from who will receive.
@@ -703,6 +716,14 @@ impl Agreements {
             }
             _ => {}
         }
+    }
+
+    /// Between these two there are no agreements any more; `None`: between the first and all others.
+    fn forget(&mut self, one: Address, other: Option<Address>) {
+        let is_other = |address| other.is_none_or(|other| other == address);
+        self.0.retain(|&(transmitter, receiver, _), _| {
+            !(transmitter == one && is_other(receiver) || receiver == one && is_other(transmitter))
+        });
     }
 
     /// The most frames together; 0: there is no agreement.
@@ -823,6 +844,10 @@ mod tests {
         assert!(!header(0x80, 0, 24, 0).is_data && !header(0x48, 1, 24, 6).is_data);
         assert_eq!(header(0x80, 0, 24, 0).user_priority, Some(7));
         assert_eq!(header(0x88, 1, 24, 0x65).user_priority, Some(5));
+        // The 24th byte is the number's higher half.
+        let mut mpdu = [0x88; 40];
+        (mpdu[22], mpdu[23]) = (0x35, 0xab);
+        assert_eq!(Header::of(&mpdu).sequence, 0xab3);
         assert_eq!(header(0x88, 3, 30, 6).user_priority, Some(6));
         assert_eq!(header(0x48, 1, 24, 6).user_priority, None);
         assert_eq!(header(0xa4, 0, 24, 6).user_priority, None);
@@ -841,18 +866,42 @@ mod tests {
         // Immediate Block Ack of TID 5 with 64 frames: A-MSDU, policy, TID, buffer (802.11-2020 figure 9-141).
         let parameters = (1_u16 | 1 << 1 | 5 << 2 | 64 << 6).to_le_bytes();
         let response = |status: u8| [&[3, 1, 7, status, 0][..], &parameters, &[0, 0]].concat();
-        agreements.heed(&action(sender, receiver, &response(37)));
+        agreements.heed(&action(sender, receiver, &response(37)), true);
         assert_eq!(agreements.most(sender, receiver, 5), 0, "refused");
-        agreements.heed(&action(sender, receiver, &response(0)));
+        agreements.heed(&action(sender, receiver, &response(0)), false);
+        assert_eq!(agreements.most(sender, receiver, 5), 0, "of no radio");
+        agreements.heed(&action(sender, receiver, &response(0)), true);
         assert_eq!(agreements.most(sender, receiver, 5), 64);
         assert_eq!((agreements.most(receiver, sender, 5), agreements.most(sender, receiver, 0)), (0, 0));
         // DELBA of who receives is about the other's frames.
         let end = |is_of_sender: u16| [&[3, 2][..], &(is_of_sender << 11 | 5 << 12).to_le_bytes(), &[1, 0]].concat();
-        agreements.heed(&action(sender, receiver, &end(1)));
+        agreements.heed(&action(sender, receiver, &end(1)), true);
         assert_eq!(agreements.most(sender, receiver, 5), 64, "it is about the other direction");
-        agreements.heed(&action(sender, receiver, &end(0)));
+        agreements.heed(&action(sender, receiver, &end(0)), true);
         assert_eq!(agreements.most(sender, receiver, 5), 0);
-        agreements.heed(&[0xd0; 10]);
+        agreements.heed(&[0xd0; 10], true);
+    }
+
+    #[test]
+    fn agreements_end_with_their_association() {
+        let addresses = [0, 1, 2].map(|number| Address([2, 0, 0, 0, number, 0]));
+        let [access_point, station, other] = addresses;
+        // Association and reassociation, disassociation and deauthentication; to one, and to all.
+        for (kind, from, to, others) in [
+            (0x00, station, access_point, 64),
+            (0x30, access_point, station, 64),
+            (0xa0, station, access_point, 64),
+            (0xc0, access_point, station, 64),
+            (0xc0, access_point, Address([0xff; 6]), 0),
+        ] {
+            let mut agreements = Agreements::default();
+            for pair in [(access_point, station), (station, access_point), (access_point, other)] {
+                agreements.0.insert((pair.0, pair.1, 0), 64);
+            }
+            agreements.heed(&[&[kind, 0, 0, 0][..], &to.0, &from.0, &access_point.0, &[0; 4]].concat(), true);
+            let both = [(access_point, station), (station, access_point)].map(|(a, b)| agreements.most(a, b, 0));
+            assert_eq!((both, agreements.most(access_point, other, 0)), ([0, 0], others), "{kind:#x} to {to}");
+        }
     }
 
     #[test]

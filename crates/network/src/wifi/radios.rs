@@ -13,7 +13,7 @@
 //! 6. A try whose rate asks for it is preceded by RTS and CTS.
 //! 7. Of two hundred frames of a radio that wait the oldest are forgotten, as the driver does.
 //! 8. Where receiver and user priority have a Block Ack agreement, and the first rate is of 802.11n, the frames of both that wait
-//!    are sent as one A-MPDU: at the rate of the first one, up to the agreement's number and the standard's bytes and time. Each
+//!    are sent as one A-MPDU: at the rate of the first one, within the agreement's number and the standard's bytes and time. Each
 //!    is lost or received for itself, and a Block Ack tells which. What was lost is tried again, in its own series.
 //! 9. Voice and video have a TXOP (`edca`): behind an acknowledged frame the next ones of the same category follow after SIFS,
 //!    without RTS, as long as they end with their responses within it. A failure ends it.
@@ -55,6 +55,10 @@ const KEPT_WAITING: usize = 99;
 
 /// The bytes before each MPDU of an A-MPDU.
 const DELIMITER: u64 = 4;
+/// The most frames that a Block Ack of 802.11n tells of.
+const MOST_AGGREGATES: u16 = 64;
+/// The bits of a sequence number.
+const SEQUENCE: u16 = 0xfff;
 
 /// What a frame is sent with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +106,8 @@ pub struct Frame<T> {
     pub user_priority: Option<u8>,
     /// The most frames of an A-MPDU with it, by the Block Ack agreement of its user priority with its receiver; 0: there is none.
     pub aggregates: u16,
+    /// Its sequence number, of 12 bits. An A-MPDU has fewer than `aggregates` from its first frame's on.
+    pub sequence: u16,
     /// Whether its radio is an access point, whose video and voice have an AIFSN of 1.
     pub from_access_point: bool,
     /// At which rates to try it, in order. The first entry has a try at least.
@@ -417,21 +423,28 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// Where [`MOST_WAITING`] frames of a radio wait, forgets the oldest but for [`KEPT_WAITING`]. Those that are tried stay.
+    /// Where [`MOST_WAITING`] frames of a radio wait, forgets the oldest but for [`KEPT_WAITING`]. Of these, those that are
+    /// tried or next stay.
     fn drop_oldest(&mut self, radio: usize) {
         let own: Vec<usize> = self.radios[radio].contenders.into_iter().flatten().collect();
         let waiting: usize = own.iter().map(|&sender| self.senders[sender].queue.len()).sum();
         if waiting < MOST_WAITING {
             return;
         }
-        for _ in KEPT_WAITING..waiting {
-            let oldest = |&sender: &usize| {
-                let mut behind = self.senders[sender].queue.iter().enumerate().skip(1);
-                behind.find(|(_, waiting)| !waiting.is_tried).map(|(place, waiting)| (waiting.came, sender, place))
-            };
-            let Some((_, sender, place)) = own.iter().filter_map(oldest).min() else { break };
-            self.senders[sender].queue.remove(place);
-            self.counts.dropped += 1;
+        let by_age = |&sender: &usize| {
+            let queue = self.senders[sender].queue.iter().enumerate();
+            queue.map(move |(place, waiting)| (waiting.came, sender, place))
+        };
+        let mut oldest: Vec<_> = own.iter().flat_map(by_age).collect();
+        oldest.sort_unstable();
+        oldest.truncate(waiting - KEPT_WAITING);
+        // The newest first: the places of the others stay.
+        for (_, sender, place) in oldest.into_iter().rev() {
+            let queue = &mut self.senders[sender].queue;
+            if place > 0 && !queue[place].is_tried {
+                queue.remove(place);
+                self.counts.dropped += 1;
+            }
         }
     }
 
@@ -538,22 +551,28 @@ impl<T: Clone> Air<T> {
         let times = self.times.mode(mode);
         let is_answered = first.is_answered();
         let is_rts = may_have_rts && is_answered && series[place].is_some_and(|tries| tries.rts);
-        let is_later = series[place].is_some_and(|tries| matches!(tries.rate, TryRate::Later(_)));
-        let most_frames = if is_answered && is_later { usize::from(first.frame.aggregates).max(1) } else { 1 };
+        let is_later = self.times.modulation(mode).is_some();
+        let window = if is_answered && is_later { first.frame.aggregates.clamp(1, MOST_AGGREGATES) } else { 1 };
+        let first_sequence = first.frame.sequence;
         let most_bytes = if txop_end > start {
-            times.most_bytes.min(times.bytes_within((txop_end - start).saturating_sub(times.block_ack)))
+            let rts = if is_rts { times.more_for_rts(self.times.cell.sifs) } else { Span::ZERO };
+            times.most_bytes.min(times.bytes_within((txop_end - start).saturating_sub(times.block_ack + rts)))
         } else {
             times.most_bytes
         };
         let (mut frames, mut bytes, mut next) = (0, 0, 0);
         for waiting in queue.iter_mut() {
-            let joins = frames == 0 || (waiting.frame.to == to && waiting.frame.user_priority == user_priority);
+            let is_of_agreement = waiting.frame.aggregates > 0 && waiting.is_answered();
+            let joins = frames == 0
+                || (is_of_agreement && waiting.frame.to == to && waiting.frame.user_priority == user_priority);
             // Several, each behind a delimiter of four bytes.
             let end = next + waiting.frame.bytes + DELIMITER;
             if !joins {
                 continue;
             }
-            if frames > 0 && end > most_bytes {
+            // The receiver has room from the first one's number on.
+            let is_ahead = waiting.frame.sequence.wrapping_sub(first_sequence) & SEQUENCE >= window;
+            if frames > 0 && (is_ahead || end > most_bytes) {
                 break;
             }
             bytes = if frames == 0 { waiting.frame.bytes } else { end };
@@ -562,7 +581,7 @@ impl<T: Clone> Air<T> {
             waiting.made[waiting.place()] += 1;
             waiting.sent += u32::from(!is_rts);
             waiting.is_tried = true;
-            if frames == most_frames {
+            if frames == usize::from(window) {
                 break;
             }
         }
@@ -696,7 +715,10 @@ impl<T: Clone> Air<T> {
         let mut is_any = false;
         for waiting in senders[on_air.sender].queue.iter_mut().filter(|one| one.is_tried).take(on_air.frames) {
             let bytes = waiting.frame.bytes;
-            waiting.is_received = !happens(loss.of(bytes), &mut radios[errors].errors) && !is_disturbed(bytes);
+            let is_lost = happens(loss.of(bytes), &mut radios[errors].errors);
+            // It counts the bytes of all.
+            let is_disturbed = is_disturbed(bytes);
+            waiting.is_received = !is_lost && !is_disturbed;
             if waiting.is_received {
                 is_any = true;
                 let place = waiting.made.iter().rposition(|&made| made > 0).expect("it was tried");

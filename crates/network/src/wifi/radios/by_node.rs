@@ -1,6 +1,6 @@
 //! Radios each of which hears for itself: the exchange of `medium::per_node`, of frames that bring their rates with them.
 
-use super::{Air, Event, Nodes, OnAir, Receivers, Sender};
+use super::{Air, DELIMITER, Event, Nodes, OnAir, Receivers, Sender};
 use crate::config::{Cells, HearingLevel};
 use crate::random::happens;
 use crate::wifi::constants::{PhyRate, Standard};
@@ -112,10 +112,18 @@ impl<T: Clone> Air<T> {
         (cells.hearing(from, to).level == HearingLevel::Hears).then_some(to)
     }
 
+    /// The last node that hears this one: for stations, an access point.
+    fn last_hearer(&self, node: usize) -> Option<usize> {
+        let cells = &self.nodes.as_ref()?.cells;
+        let hears = |&to: &usize| to != node && cells.hearing(node, to).level == HearingLevel::Hears;
+        (0..cells.nodes()).rev().find(hears)
+    }
+
     fn send(&mut self, now: Time, frame: Transmission, is_new: bool) {
-        let to = self.receiver_node(&self.tried(frame.sender));
+        let on_air = self.tried(frame.sender);
+        let (to, is_answered) = (self.receiver_node(&on_air), on_air.is_answered);
         let Self { nodes, times, .. } = self;
-        nodes.as_mut().expect("radios are nodes").per_node.send(now, frame, to, times, is_new);
+        nodes.as_mut().expect("radios are nodes").per_node.send_frame(now, frame, (to, is_answered), times, is_new);
     }
 
     /// A transmission is over.
@@ -151,6 +159,15 @@ impl<T: Clone> Air<T> {
                     }
                 }
                 self.counts.errors += if on_air.is_answered { on_air.frames as u64 } else { 0 };
+                if on_air.to == Receivers::All
+                    && decoded.is_empty()
+                    && let Some(hearer) = self.last_hearer(signal.frame.node)
+                {
+                    self.counts.collided += on_air.frames as u64;
+                    let mut lost = signal;
+                    lost.to = Some(hearer);
+                    self.per_node().count_collision(&lost);
+                }
                 let per_node = self.per_node();
                 *per_node.decoded() = decoded;
                 per_node.close(now, &signal, false);
@@ -185,7 +202,7 @@ impl<T: Clone> Air<T> {
             let mut next = 0;
             let is_disturbed = |bytes: u64| {
                 let at = |offset| signal.mpdus_from + mode.rate.transmission_time(Bytes::new(offset));
-                let (first, end) = (next, next + bytes);
+                let (first, end) = (next, next + bytes + DELIMITER);
                 next = mode.next_start(first, end);
                 disturbed.iter().any(|&(from, until)| from < at(end) && at(first) < until)
             };

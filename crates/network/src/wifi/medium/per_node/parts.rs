@@ -59,12 +59,24 @@ impl PerNode {
         times: &AirTimes,
         is_new: bool,
     ) {
+        self.send_frame(now, frame, (to, to.is_some()), times, is_new);
+    }
+
+    /// The same of a frame that wants a response or none, whether its receiver hears it or not.
+    pub(in crate::wifi) fn send_frame(
+        &mut self,
+        now: Time,
+        frame: Transmission,
+        (to, is_answered): (Option<usize>, bool),
+        times: &AirTimes,
+        is_new: bool,
+    ) {
         let mode = times.mode(frame.mode);
-        let reserved = match to {
-            None => Span::ZERO,
+        let reserved = match is_answered {
+            false => Span::ZERO,
             // Until the data would be sensed: SIFS, CTS, SIFS, aRxPHYStartDelay and two slots.
-            Some(_) if frame.is_rts => mode.cts + mode.rts_unanswered.timeout + times.cell.slot,
-            Some(_) => frame.response(mode),
+            true if frame.is_rts => mode.cts + mode.rts_unanswered.timeout + times.cell.slot,
+            true => frame.response(mode),
         };
         let signal = Signal {
             node: frame.node,
