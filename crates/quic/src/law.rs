@@ -7,7 +7,7 @@ use std::any::Any;
 use std::time::{Duration, Instant};
 
 /// RFC 9002 §7.2: the initial window, in datagrams, and the least.
-const INITIAL_WINDOW: u32 = 10;
+pub(crate) const INITIAL_WINDOW: u32 = 10;
 const LEAST_WINDOW: u32 = 2;
 
 /// A congestion control that a law steers. A reduction lasts until a datagram is acknowledged that left after it began (RFC 9002 §7.3.2);
@@ -179,7 +179,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A round trip: 0 is none.
-fn small(duration: Duration) -> u32 {
+/// In microseconds; of a round trip 0 is none.
+pub(crate) fn small(duration: Duration) -> u32 {
     u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
 //! One end of a QUIC connection, sans I/O, as `lasthop-tcp` is of TCP: [`quinn_proto`], with simulated time and without cryptography.
 //!
-//! The protocol is quinn's: loss detection (RFC 9002), pacing but for laws that have their own, the discovery of the path's MTU, flow control. The congestion control is
-//! quinn's or one of ours.
+//! The protocol is quinn's: loss detection (RFC 9002), pacing but for laws that have their own, the discovery of the path's MTU, flow
+//! control. The congestion control is quinn's or one of ours.
 //! This crate gives it what a simulation needs:
 //!
 //! - **time**: each end has a moment of its own that stands for the start of the run; what quinn does depends on differences alone;

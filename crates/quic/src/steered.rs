@@ -7,6 +7,7 @@
 //! Before the law has set a pace quinn's own holds. Losses that an acknowledgement reveals are in the sample of the next one, for quinn
 //! tells of them after it.
 
+use crate::law::{INITIAL_WINDOW, small};
 use crate::rate::DeliveryRate;
 use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sample, Sent, Start, Steering, Window};
 use quinn_proto::RttEstimator;
@@ -16,8 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// RFC 9002 §7.2: the initial window, in datagrams.
-const INITIAL_WINDOW: u32 = 10;
 /// Datagrams at the start of a connection that are not paced, as `lasthop_tcp` has it.
 const UNPACED: u32 = 10;
 /// A window that quinn does not pace.
@@ -316,9 +315,4 @@ impl Controller for Steered {
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
-}
-
-/// In microseconds; 0 is none.
-fn small(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }
