@@ -1,6 +1,5 @@
 //! The clock of kernel hosts: this machine's, or that of an emulated machine.
 
-use crate::exec::begin_the_next;
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -169,19 +168,9 @@ impl ClockArguments {
     }
 
     /// Whether an emulated machine can run the scenario with kernel hosts, as far as that is known before.
-    pub(crate) fn check_scenario(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
+    pub(crate) fn check_scenario(&self, scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
         lasthop_lab::check_scenario(scenario, traffic)?;
-        if traffic == TrafficSource::Iperf3 {
-            bail!("an emulated machine has no programs but lasthop: --traffic iperf3 needs --clock real");
-        }
-        if scenario.asks_programs() {
-            bail!("policy = \"external\": an emulated machine has no programs but lasthop; --clock real runs it");
-        }
-        let laws = scenario.hosts.iter().filter_map(|block| block.kind.law);
-        if laws.into_iter().any(|law| matches!(law.name, LawName::Own(_))) {
-            bail!("a law of your own needs the compiler, which an emulated machine lacks; --clock real runs it");
-        }
-        Ok(())
+        if needs_files(scenario, traffic) { self.check_files() } else { Ok(()) }
     }
 
     /// Whether there is what the emulated machines need: their kernels, as they were kept, a program for each, and its emulator.
@@ -190,9 +179,10 @@ impl ClockArguments {
         named.into_iter().try_for_each(|name| checked(name).map(|_| ()))
     }
 
-    /// Whether programs in the emulated machine can have this one's files.
+    /// Whether programs in the emulated machines can have this one's files.
     pub(crate) fn check_files(&self) -> Result<()> {
-        Ok(Kernels::in_cache()?.find(self.kernel.as_deref().unwrap_or(DEFAULT_KERNEL))?.check_files()?)
+        let kernels = Kernels::in_cache()?;
+        self.named().into_iter().try_for_each(|name| Ok(kernels.find(name)?.check_files()?))
     }
 
     /// The kernels of `--clock virtual`.
@@ -235,6 +225,12 @@ impl ClockArguments {
     }
 }
 
+/// Whether a run has programs of this machine: policies, the compiler of a law of the user's own, iperf3.
+fn needs_files(scenario: &Scenario, traffic: TrafficSource) -> bool {
+    let mut laws = scenario.hosts.iter().filter_map(|block| block.kind.law);
+    scenario.asks_programs() || traffic == TrafficSource::Iperf3 || laws.any(|law| matches!(law.name, LawName::Own(_)))
+}
+
 /// A kernel that is as it was kept, and the program that runs under it.
 fn checked(name: &str) -> Result<(Kernel, Program)> {
     let kernel = Kernels::in_cache()?.get(name)?;
@@ -273,6 +269,7 @@ impl Emulated {
     pub(crate) fn run(
         &self,
         scenario: &Scenario,
+        traffic: TrafficSource,
         stop: &AtomicBool,
         progress: &dyn Fn(Span),
         kept: AlsoKept<'_>,
@@ -287,7 +284,11 @@ impl Emulated {
         if kept.records.is_some() {
             words.push(format!("--records=/out/{RECORDS}"));
         }
-        let done = self.job((words, Vec::new()), None, scenario, stop, progress, &|_| {}, kept)?;
+        if traffic == TrafficSource::Iperf3 {
+            words.push("--traffic=iperf3".to_owned());
+        }
+        let path = needs_files(scenario, traffic).then(own_path);
+        let done = self.job((words, Vec::new()), path, scenario, stop, progress, &|_| {}, kept)?;
         Ok(done.map(|(result, series, _)| (result, series)))
     }
 
@@ -302,18 +303,13 @@ impl Emulated {
         wrote: &dyn Fn(Heard<'_>),
         kept: AlsoKept<'_>,
     ) -> Result<Option<(RunResult, Series, i32)>> {
-        // The streams of the command are serial ports.
-        const STREAMS: [&str; 3] = ["sh", "-c", r#"exec "$0" "$@" >/dev/ttyS1 2>/dev/ttyS2"#];
+        // What commands write comes by serial ports, which are terminals: they have pipes.
+        const STREAMS: [&str; 3] = ["--streams", "/dev/ttyS1", "/dev/ttyS2"];
         let (options, command) = words;
         let before = ["exec", SCENARIO].map(str::to_owned).into_iter().chain(options);
-        // The lines of several commands come there by lasthop itself.
-        let are_several = command.windows(3).any(begin_the_next);
-        let streams = are_several.then_some(["--streams", "/dev/ttyS1", "/dev/ttyS2"]).into_iter().flatten();
-        let before = before.chain(streams.map(str::to_owned)).collect();
-        let around = if are_several { &[][..] } else { &STREAMS };
-        let command = ["--"].iter().chain(around).map(|word| (*word).to_owned()).chain(command).collect();
-        let path = std::env::var("PATH").unwrap_or_default();
-        self.job((before, command), Some(path), scenario, stop, progress, wrote, kept)
+        let before = before.chain(STREAMS.map(str::to_owned)).collect();
+        let command = ["--".to_owned()].into_iter().chain(command).collect();
+        self.job((before, command), Some(own_path()), scenario, stop, progress, wrote, kept)
     }
 
     /// Does a job in the guest: a command of lasthop with the words before `--out` and those after it.
@@ -335,7 +331,8 @@ impl Emulated {
             words.extend([format!("--pcap=/out/{PCAP}"), format!("--snaplen={bytes}")]);
         }
         words.extend(after);
-        let runs_programs = path.is_some();
+        // Its exit code is the command's.
+        let is_exec = words[0] == "exec";
         let mut files = long_traces(scenario)?;
         files.insert(0, (SCENARIO.to_owned(), scenario.to_toml()));
         // One more for the access point.
@@ -352,14 +349,21 @@ impl Emulated {
         };
         let Some(output) = self.machine.run(&job, stop, &mut hear)? else { return Ok(None) };
         let folder = output.folder();
-        // 1: it ran, and is not valid. Of exec it is the command's.
-        if !(runs_programs || matches!(output.code, 0 | 1)) || !folder.join(RUN).exists() {
+        // 1: it ran, and is not valid.
+        if !(is_exec || matches!(output.code, 0 | 1)) || !folder.join(RUN).exists() {
             let left_out = self.machine.left_out.iter();
             let left_out: String =
                 left_out.map(|(module, why)| format!("; it could not load {module}: {why}")).collect();
             bail!("in the emulated machine ({}{left_out}): {}", self.machine.kernel().name, error_in(&output.said));
         }
         let (mut result, series) = lasthop_report::read_run(&folder.join(RUN))?;
+        // Paths as this scenario has them: in the machine it says where they lead.
+        result.scenario = scenario.to_json();
+        let hosts = scenario.expanded_hosts();
+        for flow in &mut result.flows {
+            let control = || hosts[usize::from(flow.host)].kind.congestion_control.clone();
+            flow.congestion_control = flow.congestion_control.take().map(|_| control());
+        }
         result.used.clock = Some(lasthop_scenario::Clock::Virtual);
         result.used.kernel = Some(self.machine.kernel().name.clone());
         result.used.kernel_digest = Some(self.digest.clone());
@@ -370,6 +374,11 @@ impl Emulated {
         }
         Ok(Some((result, series, output.code)))
     }
+}
+
+/// Where the programs of this machine are.
+fn own_path() -> String {
+    std::env::var("PATH").unwrap_or_default()
 }
 
 /// The most that a guest is handed of long traces: it reads each 4 KiB anew from the beginning.

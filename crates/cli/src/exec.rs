@@ -83,7 +83,7 @@ pub(crate) struct ExecArguments {
 const NEXT: [&str; 3] = ["--on", "NAME", "--"];
 
 /// Whether these three words stand between two commands.
-pub(crate) fn begin_the_next(three: &[impl AsRef<OsStr>]) -> bool {
+fn begin_the_next(three: &[impl AsRef<OsStr>]) -> bool {
     three[0].as_ref() == NEXT[0] && three[2].as_ref() == NEXT[2]
 }
 
@@ -242,7 +242,7 @@ fn hand_out(
 
 /// In an emulated machine, which has this one's files.
 fn in_guest(arguments: &ExecArguments, scenario: &Scenario, programs: &[(u16, &[OsString])]) -> Result<ExitCode> {
-    ClockArguments::check_scenario(scenario, TrafficSource::Own)?;
+    arguments.clock.check_scenario(scenario, TrafficSource::Own)?;
     let refused = [(arguments.internet, "--internet"), (arguments.netns.is_some(), "--netns")];
     if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
         bail!("{option}: an emulated machine has no network but the scenario's; --clock real has this machine's");

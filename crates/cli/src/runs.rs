@@ -216,9 +216,7 @@ impl Common {
             Habitat::Kernel if self.clock.is_virtual() && self.retries > 0 => {
                 bail!("an emulated machine does the same again: --retries is for --clock real")
             }
-            Habitat::Kernel if self.clock.is_virtual() => {
-                ClockArguments::check_scenario(scenario, self.traffic.source())
-            }
+            Habitat::Kernel if self.clock.is_virtual() => self.clock.check_scenario(scenario, self.traffic.source()),
             Habitat::Kernel => Ok(lasthop_lab::check(scenario, self.traffic.source())?),
         }
     }
@@ -554,7 +552,7 @@ fn one_run(
     let Kept { capture, pcap, records, lost, .. } = *kept;
     if let Some(emulated) = emulated {
         let records = records.map(|(folder, _)| folder);
-        let outcome = emulated.run(scenario, stop, &at, AlsoKept { pcap, records, lost });
+        let outcome = emulated.run(scenario, common.traffic.source(), stop, &at, AlsoKept { pcap, records, lost });
         progress.finish();
         return outcome;
     }

@@ -14,6 +14,7 @@ use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tel
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lasthop_guest::MEMORY_MIB;
+use lasthop_lab::TrafficSource;
 use lasthop_report::Live;
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
 use lasthop_study::{
@@ -118,11 +119,11 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
         match hosts {
             HostsKind::Simulated => lasthop_sim::check(scenario)?,
             HostsKind::Kernel if arguments.clock.is_virtual() => {
-                ClockArguments::check_scenario(scenario, lasthop_lab::TrafficSource::Own)?;
+                arguments.clock.check_scenario(scenario, TrafficSource::Own)?;
                 arguments.clock.check_last_hop(scenario)?;
             }
             HostsKind::Kernel => {
-                lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own)?;
+                lasthop_lab::check(scenario, TrafficSource::Own)?;
                 arguments.clock.check_last_hop(scenario)?;
             }
         }
@@ -142,24 +143,23 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
         let at = |at| progress.at(at);
         let outcome = match (hosts, emulated) {
             (HostsKind::Simulated, _) => simulate(scenario, false, &stop, &at, None, None)?,
-            (HostsKind::Kernel, Some(emulated)) => emulated.run(scenario, &stop, &at, AlsoKept::default())?,
-            (HostsKind::Kernel, None) => {
-                let traffic = lasthop_lab::TrafficSource::Own;
-                lasthop_lab::run(
-                    scenario,
-                    &lasthop_lab::Options {
-                        traffic,
-                        build: build(),
-                        stop: &stop,
-                        progress: &at,
-                        on_sample: None,
-                        capture: None,
-                        records: None,
-                        radios: false,
-                        linux_queue: arguments.clock.has_linux_queue(),
-                    },
-                )?
+            (HostsKind::Kernel, Some(emulated)) => {
+                emulated.run(scenario, TrafficSource::Own, &stop, &at, AlsoKept::default())?
             }
+            (HostsKind::Kernel, None) => lasthop_lab::run(
+                scenario,
+                &lasthop_lab::Options {
+                    traffic: TrafficSource::Own,
+                    build: build(),
+                    stop: &stop,
+                    progress: &at,
+                    on_sample: None,
+                    capture: None,
+                    records: None,
+                    radios: false,
+                    linux_queue: arguments.clock.has_linux_queue(),
+                },
+            )?,
         };
         Ok(outcome.map(|(mut result, _)| {
             result.took(started.elapsed());

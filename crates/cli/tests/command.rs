@@ -15,7 +15,6 @@ mod kernel_hosts_laws;
 mod laws_command;
 mod out_folder;
 mod own_laws;
-mod pace;
 mod studies;
 mod tables;
 mod top;

@@ -290,3 +290,26 @@ fn the_kernel_hears_of_marks_and_has_nothing_to_send_again() {
         assert_eq!(flow.retransmits, 0, "{flow:?}");
     }
 }
+
+#[test]
+fn a_flow_that_never_connects_is_told() {
+    if !can_emulate() {
+        return;
+    }
+    let set = ["--set", "path.loss=1", "--set", "duration_s=3", "--set", "warmup_s=1"];
+    let result = in_virtual_time(&[&["run", "scenarios/one-station.toml", "--json"][..], &set].concat());
+    assert_eq!(result.notes, ["1 of 1 flows did not connect within the run"]);
+    assert_eq!(result.aggregate_goodput_mbps, 0.0);
+}
+
+#[test]
+fn todays_stack_fills_a_fast_wire() {
+    if !can_emulate() {
+        return;
+    }
+    let text = "duration_s = 4\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 200\n[path]\nrtt_ms = 5\n\
+                [[hosts]]\nera = \"modern\"\n";
+    let goodput = of_text(text).aggregate_goodput_mbps;
+    // Less than 200 Mb/s · 1448 / 1500, and a valve that lets a few packets more through.
+    assert!((190.0..194.0).contains(&goodput), "{goodput} Mb/s");
+}

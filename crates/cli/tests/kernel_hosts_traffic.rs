@@ -1,8 +1,9 @@
 //! Every kind of traffic on kernel hosts: real sockets, the TCP and UDP of Debian's kernel. In virtual time.
 
-use crate::common::{can_emulate, in_virtual_time, lasthop, of_text, result};
+use crate::common::{can_emulate, in_virtual_time, lasthop, of_text, result, skip};
 use lasthop_scenario::RunResult;
 use std::fs;
+use std::process::Command;
 
 /// Two hosts over a wire of 10 Mb/s and a path of 10 ms each way, with these flows; the second is modern.
 fn over_a_wire(flows: &str) -> RunResult {
@@ -157,4 +158,22 @@ fn an_ordinary_home_runs_with_kernel_hosts() {
     let pages = home.transfers.expect("pages");
     assert!(pages.delivered + pages.undelivered > 3, "{pages:?}");
     assert_eq!(home.flows.iter().filter(|flow| flow.always_busy && flow.goodput_mbps > 0.0).count(), 2);
+}
+
+#[test]
+fn iperf3_sends_as_much_as_our_own_traffic() {
+    if !can_emulate() {
+        return;
+    }
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        return skip("iperf3 is not installed");
+    }
+    let goodput = |traffic: &str| {
+        let set = ["path.rtt_ms=20", "duration_s=7", "warmup_s=2", "hosts.0.count=2"].map(|set| ["--set", set]);
+        let run = ["run", "scenarios/one-station.toml", "--json", "--traffic", traffic];
+        in_virtual_time(&[&run[..], set.as_flattened()].concat()).aggregate_goodput_mbps
+    };
+    let (own, iperf3) = (goodput("own"), goodput("iperf3"));
+    println!("iperf3 {iperf3} Mb/s, own {own} Mb/s");
+    assert!((iperf3 / own - 1.0).abs() < 0.05, "iperf3 {iperf3} Mb/s, own {own} Mb/s");
 }

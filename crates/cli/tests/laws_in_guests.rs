@@ -1,6 +1,6 @@
 //! Our laws on kernel hosts in virtual time: what they are for, seen on the kernel's own TCP.
 
-use crate::common::{can_emulate, in_virtual_time};
+use crate::common::{can_emulate, in_virtual_time, lasthop, result};
 use lasthop_scenario::RunResult;
 use std::fs;
 
@@ -69,4 +69,35 @@ fn ucc_shares_fairly_with_reno_where_nothing_is_lost_at_random() {
     println!("{:?}", result.flows.iter().map(|flow| flow.goodput_mbps).collect::<Vec<_>>());
     assert!(result.jain_index.is_some_and(|jain| jain >= 0.9), "{:?}", result.jain_index);
     assert!(result.aggregate_goodput_mbps > 8.0, "{}", result.aggregate_goodput_mbps);
+}
+
+#[test]
+fn a_law_of_ones_own_runs_on_the_kernel_and_keeps_its_window_where_cubic_halves() {
+    if !can_emulate() {
+        return;
+    }
+    let times = ["--set", "duration_s=12", "--set", "warmup_s=3"];
+    let run = ["run", "scenarios/own-law/lossy.toml", "--json", "--set", "path.loss=0.01"];
+    let result = in_virtual_time(&[&run[..], &times].concat());
+    let [westwood, cubic] = &result.flows[..] else { panic!("{:?}", result.flows) };
+    assert_eq!(westwood.congestion_control.as_deref(), Some("./westwood.h"), "results tell no private name");
+    println!("{} and {} Mb/s", westwood.goodput_mbps, cubic.goodput_mbps);
+    assert!(westwood.goodput_mbps > 1.3 * cubic.goodput_mbps, "{westwood:?}, {cubic:?}");
+}
+
+/// Copa, three downloads: the same header in both habitats sets window and pace.
+#[test]
+fn a_law_that_sets_its_pace_does_on_the_kernel_what_it_does_simulated() {
+    if !can_emulate() {
+        return;
+    }
+    let run = ["run", "scenarios/own-law/paced.toml", "--json", "--set", "duration_s=12", "--set", "warmup_s=4"];
+    let simulated = result(&lasthop(&run).output().expect("the command starts"));
+    let kernel = in_virtual_time(&run);
+    let figures = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").mean);
+    let (ours, theirs) = (figures(&simulated), figures(&kernel));
+    println!("simulated {ours:?}, kernel {theirs:?} Mb/s and ms");
+    let apart = |ours: f64, theirs: f64| (ours / theirs - 1.0).abs();
+    assert!(apart(ours.0, theirs.0) < 0.05 && apart(ours.1, theirs.1) < 0.05, "{ours:?} {theirs:?}");
+    assert!(ours.1 < 1.5 * 40.0 && kernel.jain_index.is_some_and(|jain| jain > 0.95), "{ours:?} {kernel:?}");
 }

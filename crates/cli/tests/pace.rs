@@ -1,7 +1,7 @@
 //! Pacing alike on simulated and on kernel hosts: the rate itself from the series, the spacing of packets from the capture, and what
-//! small queues let wait below the sender from the length of its host's queue. Needs root; in real time, for the policy is a program.
+//! small queues let wait below the sender from the length of its host's queue.
 
-use crate::common::{can_run, in_real_time, lasthop, result, say};
+use crate::common::{can_emulate, in_virtual_time, lasthop, result, say};
 use std::path::Path;
 
 /// Bounds each connection to WINDOW segments, and has TCP pace it if PACED is true.
@@ -70,7 +70,7 @@ fn paced(on_kernel: bool, window: u32, paced: bool, rtt_ms: u32) -> Paced {
     let mut arguments = vec!["run", "scenarios/ten-uploads.toml", "--json", "--out", &out, "--pcap", &capture];
     settings.iter().for_each(|setting: &String| arguments.extend(["--set", setting]));
     let run = if on_kernel {
-        in_real_time(&arguments)
+        in_virtual_time(&arguments)
     } else {
         result(&lasthop(&arguments).output().expect("the command starts"))
     };
@@ -109,7 +109,7 @@ fn alike(what: &str, kernel: f64, simulated: f64, most: f64) {
 /// Forty segments on a path of 100 ms, less than it carries: they leave spread over the round trip, and wait nowhere.
 #[test]
 fn a_paced_window_is_spread_alike_in_both_habitats() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let unpaced = paced(false, 40, false, 100);
@@ -128,7 +128,7 @@ fn a_paced_window_is_spread_alike_in_both_habitats() {
 /// host, no more, whatever the window is.
 #[test]
 fn small_queues_hold_back_a_paced_window_alike_in_both_habitats() {
-    if !can_run() {
+    if !can_emulate() {
         return;
     }
     let simulated = paced(false, 200, true, 20);

@@ -1,16 +1,9 @@
-//! Scenarios that follow files, and scenarios made of agents' records. Those on kernel hosts need root; in real time.
+//! Scenarios that follow files, and scenarios made of agents' records. What kernel hosts recorded: replays.rs.
 
-use crate::common::{can_run, lasthop, on_kernel_hosts, result, undisturbed};
+use crate::common::{lasthop, result};
 use lasthop_scenario::{ResultFile as _, RunResult};
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use tempfile::TempDir;
-
-/// A host's goodput in the record and in the replay differ by less than this share.
-const TOLERANCE: f64 = 0.10;
-/// The same of a download beside uploads, whose part is another one in each run of kernel hosts.
-const TOLERANCE_BOTH_WAYS: f64 = 0.25;
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -40,38 +33,6 @@ fn refused(arguments: &[&str]) -> String {
 
 fn simulated(scenario: &str) -> RunResult {
     result(&lasthop(&["run", scenario, "--json"]).output().expect("the command starts"))
-}
-
-/// The mean goodput of each host over eight seeds, with the warm-up of another run. Its time 0 and that of the agents' first
-/// tick are within half a second.
-fn replayed(other: &RunResult, scenario: &str) -> BTreeMap<u16, f64> {
-    let warmup = format!("warmup_s={}", other.warmup_s);
-    let mut mean = BTreeMap::new();
-    for seed in 1..=8 {
-        let arguments = ["run", scenario, "--json", "--set", &warmup, "--seed", &seed.to_string()];
-        let run = result(&lasthop(&arguments).output().expect("the command starts"));
-        goodput_of_hosts(&run).into_iter().for_each(|(host, goodput)| *mean.entry(host).or_default() += goodput / 8.0);
-    }
-    mean
-}
-
-fn goodput_of_hosts(result: &RunResult) -> BTreeMap<u16, f64> {
-    let mut of_host = BTreeMap::new();
-    for flow in &result.flows {
-        *of_host.entry(flow.host).or_default() += flow.goodput_mbps;
-    }
-    of_host
-}
-
-#[track_caller]
-fn assert_alike(told: &str, measured: &RunResult, replayed: &BTreeMap<u16, f64>, tolerance: f64) {
-    let measured = goodput_of_hosts(measured);
-    println!("{told}: Mb/s of the hosts {measured:.2?}, replayed {replayed:.2?}");
-    assert_eq!(measured.len(), replayed.len(), "{told}");
-    for (host, goodput) in &measured {
-        let apart = (replayed[host] / goodput - 1.0).abs();
-        assert!(apart <= tolerance, "{told}: host {host} is {:.0} % apart: {measured:?}, {replayed:?}", 100.0 * apart);
-    }
 }
 
 #[test]
@@ -181,95 +142,6 @@ fn equal_streams_share_a_full_queue_because_their_senders_have_a_jitter() {
     // Without it one phase is locked to the other.
     let locked = shares(&["--set", "hosts.0.flows.0.jitter_us=0"]);
     assert!(locked[0].max(locked[1]) > 3.0 * locked[0].min(locked[1]), "{locked:?}");
-}
-
-#[test]
-fn both_habitats_follow_a_trace() {
-    if !can_run() {
-        return;
-    }
-    let scenario = "duration_s = 16\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 20\nqueue_packets = 50\n\
-                    [[hosts]]\ncount = 2\nera = \"modern\"\n[[changes]]\nof = \"access\"\ntrace = \"rate.csv\"\n";
-    // A mean of 7 Mb/s after the warm-up, of a link that begins with 20.
-    let trace = "at_s,rate_mbps\n1,12\n6,2\n10,7\n";
-    let folder = folder(&[("some.toml", scenario), ("rate.csv", trace)]);
-    let scenario = path(&folder, "some.toml");
-    let measured = crate::common::in_real_time(&["run", &scenario, "--json"]);
-    let ours = simulated(&scenario);
-    println!("kernel {:.2} Mb/s, simulated {:.2} Mb/s", measured.aggregate_goodput_mbps, ours.aggregate_goodput_mbps);
-    assert!((measured.aggregate_goodput_mbps / ours.aggregate_goodput_mbps - 1.0).abs() < TOLERANCE);
-    assert!((5.5..7.1).contains(&ours.aggregate_goodput_mbps));
-}
-
-/// Runs this scenario on kernel hosts with recording agents, and makes scenarios of the records: one that knows the access
-/// point, and with `unknown` one that does not. Both replay each host's goodput.
-fn record_and_replay(told: &str, scenario: &str, unknown: bool) {
-    if !can_run() {
-        return;
-    }
-    let folder = folder(&[("some.toml", scenario)]);
-    let (scenario, records) = (path(&folder, "some.toml"), path(&folder, "records"));
-    let measured = undisturbed(|| {
-        let run = on_kernel_hosts(&["run", &scenario, "--json", "--records", &records]).output().expect("it starts");
-        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&run.stderr));
-        let result = result(&run);
-        if result.valid { Ok(result) } else { Err(result.invalid_reasons) }
-    });
-    let mut files: Vec<String> = fs::read_dir(Path::new(&records))
-        .expect("the records")
-        .map(|entry| entry.expect("a record").path().display().to_string())
-        .collect();
-    files.sort(); // as the hosts are
-    let from = |out: &str, more: &[&str]| {
-        let out = path(&folder, out);
-        let files = files.iter().map(String::as_str);
-        let arguments: Vec<&str> = ["trace", "from"].into_iter().chain(files).chain(["--out", &out]).collect();
-        said(&[&arguments[..], more].concat());
-        out
-    };
-    let tolerance = if unknown { TOLERANCE } else { TOLERANCE_BOTH_WAYS };
-    let known = from("known.toml", &["--like", &scenario]);
-    println!("{}", fs::read_to_string(&known).expect("it is there"));
-    assert_alike(&format!("{told}, access point known"), &measured, &replayed(&measured, &known), tolerance);
-    if !unknown {
-        return;
-    }
-    let unknown = from("unknown.toml", &[]);
-    println!("{}", fs::read_to_string(&unknown).expect("it is there"));
-    assert_alike(&format!("{told}, access point unknown"), &measured, &replayed(&measured, &unknown), tolerance);
-}
-
-#[test]
-fn a_replay_of_three_recorded_uploads_has_the_goodput_of_each() {
-    record_and_replay(
-        "three uploads",
-        "duration_s = 24\nwarmup_s = 6\n[access]\nstandard = \"802.11g\"\n[path]\nrtt_ms = 20\n[[hosts]]\n\
-         name = \"laptop\"\ncount = 3\nera = \"modern\"\nagent = \"observe\"\n[[hosts.flows]]\nstart_s = [0.0, 1.0]\n",
-        true,
-    );
-}
-
-#[test]
-fn a_replay_of_three_recorded_uploads_under_the_policy_has_the_goodput_of_each() {
-    record_and_replay(
-        "three uploads, lasthop",
-        "duration_s = 30\nwarmup_s = 12\n[access]\nstandard = \"802.11g\"\n[path]\nrtt_ms = 20\n[[hosts]]\n\
-         name = \"laptop\"\ncount = 3\nera = \"modern\"\npolicy = \"lasthop\"\n",
-        true,
-    );
-}
-
-/// With an unknown access point this does not work: a link each way does not share what it has between uploads and downloads.
-#[test]
-fn a_replay_of_a_recorded_upload_a_download_and_a_transfer_has_the_goodput_of_each() {
-    record_and_replay(
-        "upload, download, transfer",
-        "duration_s = 30\nwarmup_s = 5\n[access]\nstandard = \"802.11g\"\n[path]\nrtt_ms = 20\n[[hosts]]\n\
-         name = \"a-up\"\nera = \"modern\"\nagent = \"observe\"\n[[hosts]]\nname = \"b-down\"\nera = \"modern\"\n\
-         agent = \"observe\"\n[[hosts.flows]]\ndirection = \"down\"\n[[hosts]]\nname = \"c-transfer\"\nera = \"modern\"\n\
-         agent = \"observe\"\n[[hosts.flows]]\nstart_s = 8\nstop_s = 16\n",
-        false,
-    );
 }
 
 const READY: &str = r#"{"event":"ready","t_ns":1000000000,"unix_ms":5000,"interface":"wlan0","congestion_control":"lasthop","mode":"control","policy":"lasthop","version":"0.1.0"}"#;

@@ -9,3 +9,5 @@ mod kernel_hosts_runs;
 mod kernel_hosts_traffic;
 mod laws_in_guests;
 mod linux_queue;
+mod pace;
+mod replays;

@@ -17,7 +17,7 @@ use crate::error::{At as _, Error, Result};
 use crate::image::archive;
 use crate::kept::Kept;
 use crate::kernels::{Kernel, cache, digest};
-use crate::monitor::{Monitor, Next};
+use crate::monitor::{Monitor, Next, Patience};
 use crate::processor::Processor;
 use crate::program::Program;
 use crate::window::{BELL, PIPES, RESERVED};
@@ -49,7 +49,7 @@ const CLOCK: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 const WATCHDOG: &str = "i6300esb";
 /// What the programs of a job write: the files beside the console.
 pub(crate) const PROGRAMS_SAY: [&str; 2] = ["output", "errors"];
-/// A boot that takes longer has failed.
+/// A boot that takes longer of a processor has failed.
 const BOOT_LIMIT: Duration = Duration::from_secs(600);
 /// A state that has not been read by then is none.
 const READ_LIMIT: Duration = Duration::from_secs(60);
@@ -311,12 +311,12 @@ impl Machine {
         let outcome = (|| {
             let monitor = &mut process.monitor;
             monitor.run("migrate-incoming", &json!({ "uri": format!("exec:cat {state}/state") }))?;
-            let since = Instant::now();
+            let patience = Patience::with(monitor.process, READ_LIMIT);
             while monitor.run("query-status", &json!({}))?["status"] == "inmigrate" {
                 if stop.load(Ordering::Relaxed) {
                     return Ok(false);
                 }
-                if since.elapsed() > READ_LIMIT {
+                if patience.is_over() {
                     let said = format!(": its state was not read in {} s", READ_LIMIT.as_secs());
                     return Err(Error::Ended { said });
                 }
@@ -377,7 +377,7 @@ impl Machine {
 
     /// The conversation of a boot.
     fn until_saved(monitor: &mut Monitor, work: &Path, stop: &AtomicBool) -> Result<bool> {
-        let since = Instant::now();
+        let patience = Patience::with(monitor.process, BOOT_LIMIT);
         loop {
             match monitor.next(LOOK_EVERY) {
                 Next::Event(event) if event == "STOP" => {
@@ -393,7 +393,7 @@ impl Machine {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            if since.elapsed() > BOOT_LIMIT {
+            if patience.is_over() {
                 return Err(Error::Ended {
                     said: format!(": it did not come up in {} s{}", BOOT_LIMIT.as_secs(), words(work)),
                 });

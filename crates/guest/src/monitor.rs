@@ -1,17 +1,44 @@
 //! The emulator's monitor: QMP, on its standard input and output.
 
 use crate::error::{Error, Result};
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An emulator that does not answer for longer has failed.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
+/// How long something may take: of a processor's time, for on a busy machine an emulator waits for one. What does nothing is charged a
+/// tenth of the time that passes.
+pub(crate) struct Patience {
+    process: Pid,
+    limit: Duration,
+    since: Instant,
+    spent_before: Duration,
+}
+
+impl Patience {
+    pub(crate) fn with(process: Pid, limit: Duration) -> Self {
+        Self { process, limit, since: Instant::now(), spent_before: spent(process) }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        spent(self.process).saturating_sub(self.spent_before).max(self.since.elapsed() / 10) > self.limit
+    }
+}
+
+/// The processor's time that a process has had; nothing of one that has ended.
+fn spent(process: Pid) -> Duration {
+    clock_getcpuclockid(process).and_then(|clock| clock.now()).map(Duration::from).unwrap_or_default()
+}
+
 /// A conversation with the emulator.
 pub(crate) struct Monitor {
+    pub(crate) process: Pid,
     input: ChildStdin,
     messages: Receiver<Value>,
     /// Events that came while an answer was awaited.
@@ -42,7 +69,7 @@ impl Monitor {
                 }
             }
         });
-        Self { input, messages, events: Vec::new() }
+        Self { process: Pid::from_raw(child.id().cast_signed()), input, messages, events: Vec::new() }
     }
 
     /// Does a command, and returns its answer.
@@ -53,8 +80,12 @@ impl Monitor {
         let request = json!({ "execute": command, "arguments": arguments });
         let ended = || Error::Ended { said: String::new() };
         writeln!(self.input, "{request}").map_err(|_| ended())?;
+        let patience = Patience::with(self.process, ANSWER_LIMIT);
         loop {
-            let message = self.messages.recv_timeout(ANSWER_LIMIT).map_err(|_| ended())?;
+            let message = match self.messages.recv_timeout(Duration::from_secs(1)) {
+                Err(RecvTimeoutError::Timeout) if !patience.is_over() => continue,
+                message => message.map_err(|_| ended())?,
+            };
             if let Some(event) = message.get("event").and_then(Value::as_str) {
                 self.events.push(event.to_owned());
             } else if let Some(error) = message.get("error") {

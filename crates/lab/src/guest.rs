@@ -70,7 +70,7 @@ pub struct Guest<'a> {
     pub server: Option<&'a str>,
     /// The user of all of them; `None`: the caller.
     pub user: Option<&'a User>,
-    /// Of several programs, where their outputs and their errors go instead of the caller's streams.
+    /// Where outputs and errors go instead of the caller's streams: no terminal.
     pub streams: Option<[&'a Path; 2]>,
     /// Whether the standard output of the programs is the caller's standard error.
     pub output_to_stderr: bool,
@@ -182,7 +182,8 @@ impl<'a> Running<'a> {
         let sinks = self.guest.sinks()?;
         for program in self.guest.programs {
             let mut inside = Inside::start(self.guest, *program, &hosts[usize::from(program.host)], false)?;
-            inside.copy(&self.guest.names[usize::from(program.host)], &sinks);
+            let name = &self.guest.names[usize::from(program.host)];
+            inside.copy((self.guest.programs.len() > 1).then_some(name), &sinks);
             self.commands.push(inside);
         }
         Ok(())
@@ -251,11 +252,11 @@ impl Inside {
         let descriptors = [file.as_raw_fd(), say.as_raw_fd()];
         inside.arg0("lasthop").arg("exec-inside").args(descriptors.map(|fd| fd.to_string())).arg("--");
         inside.args(program.command);
-        let is_one_of_several = !is_server && guest.programs.len() > 1;
-        if is_server || is_one_of_several {
+        let is_copied = !is_server && (guest.programs.len() > 1 || guest.streams.is_some());
+        if is_server || is_copied {
             inside.stdin(Stdio::null());
         }
-        if is_one_of_several {
+        if is_copied {
             inside.stdout(Stdio::piped()).stderr(Stdio::piped());
         } else if is_server || guest.output_to_stderr {
             inside.stdout(stderr()?);
@@ -265,8 +266,8 @@ impl Inside {
         Ok(Self { process, said: said.into(), code: None, copies: Vec::new() })
     }
 
-    /// Copies what the program writes, if it does not have the caller's streams.
-    fn copy(&mut self, name: &str, [out, errors]: &[Sink; 2]) {
+    /// Copies what the program writes, if it does not have the caller's streams; with `name` by lines, with this before each.
+    fn copy(&mut self, name: Option<&str>, [out, errors]: &[Sink; 2]) {
         let output = self.process.0.stdout.take().map(|from| copy(name, from, Arc::clone(out)));
         let errors = self.process.0.stderr.take().map(|from| copy(name, from, Arc::clone(errors)));
         self.copies.extend(output.into_iter().chain(errors));
@@ -278,10 +279,18 @@ impl Inside {
     }
 }
 
-/// Copies what a program writes line by line, with the name of its host before each.
-fn copy(name: &str, from: impl Read + Send + 'static, to: Sink) -> thread::JoinHandle<()> {
-    let before = format!("{name} | ");
+/// Copies what a program writes: as it comes, or line by line with the name of its host before each.
+fn copy(name: Option<&str>, mut from: impl Read + Send + 'static, to: Sink) -> thread::JoinHandle<()> {
+    let before = name.map(|name| format!("{name} | "));
     thread::spawn(move || {
+        let Some(before) = before else {
+            let mut some = [0; 1 << 13];
+            while let Ok(count @ 1..) = from.read(&mut some) {
+                let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = to.write_all(&some[..count]).and_then(|()| to.flush());
+            }
+            return;
+        };
         let mut from = BufReader::new(from);
         let mut line = before.clone().into_bytes();
         while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
