@@ -19,7 +19,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("trial", &["connection", "units"]),
     ("network", &["units"]),
     ("tcp", &["connection", "laws", "units"]),
-    ("quic", &["laws", "units"]),
+    ("quic", &["connection", "laws", "units"]),
     ("traffic", &["keys", "units"]),
     ("scenario", &["files", "keys", "laws", "network", "policy", "tcp", "traffic", "units"]),
     ("measure", &["connection", "laws", "network", "policy", "scenario", "units"]),

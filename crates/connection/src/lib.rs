@@ -12,9 +12,13 @@
 //!
 //! What a place leaves out is at its default.
 //!
+//! [`rate`] estimates what is delivered in a time, for `tcp` and `quic`.
+//!
 //! Counters run from the opening of the connection. References: include/uapi/linux/tcp.h, net/ipv4/tcp.c `tcp_get_info()`.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
+
+pub mod rate;
 
 use lasthop_units::{Bytes, Rate, Span};
 

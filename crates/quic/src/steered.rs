@@ -8,7 +8,7 @@
 //! tells of them after it.
 
 use crate::law::{INITIAL_WINDOW, small};
-use crate::rate::DeliveryRate;
+use crate::rate::Departures;
 use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sample, Sent, Start, Steering, Window};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerMetrics};
@@ -50,7 +50,7 @@ pub(crate) struct Steered {
     gate: Arc<Gate>,
     base: Instant,
     datagram_bytes: u64,
-    rate: DeliveryRate,
+    departures: Departures,
     /// While it is set, a datagram that left after it ends the recovery.
     reduced_at: Option<Instant>,
     timed_out: bool,
@@ -81,7 +81,7 @@ impl Steered {
             gate,
             base: now,
             datagram_bytes: mtu.into(),
-            rate: DeliveryRate::new(now),
+            departures: Departures::new(now),
             reduced_at: None,
             timed_out: false,
             sent_bytes: 0,
@@ -125,11 +125,11 @@ impl Steered {
         let in_flight_segments = self.segments(self.in_flight_bytes);
         Sample {
             now_us: self.us(now),
-            delivered_us: self.us(self.rate.delivered_at()),
+            delivered_us: self.departures.rate.delivered_at().as_nanos() / 1000,
             departs_us: self.departs_us(now),
             prior_in_flight_segments: in_flight_segments,
             in_flight_segments,
-            all_delivered_segments: self.rate.delivered(),
+            all_delivered_segments: self.departures.rate.delivered(),
             all_lost_segments: self.lost_segments,
             srtt_us: small(self.srtt),
             min_rtt_us: small(self.min_rtt),
@@ -166,7 +166,7 @@ impl Steered {
         event(&mut self.law, &mut self.steering);
         self.steering.cwnd_segments = self.steering.cwnd_segments.max(1);
         if self.steering.app_limited != 0 {
-            self.rate.on_app_limited(self.segments(self.in_flight_bytes));
+            self.departures.rate.on_app_limited(self.segments(self.in_flight_bytes));
         }
     }
 
@@ -181,11 +181,11 @@ impl Steered {
 impl Controller for Steered {
     fn on_sent(&mut self, now: Instant, bytes: u64, _: u64) {
         let in_flight_before = self.segments(self.in_flight_bytes);
-        if self.in_flight_bytes == 0 && self.rate.is_app_limited() {
+        if self.in_flight_bytes == 0 && self.departures.rate.is_app_limited() {
             let sample = self.sample(now);
             self.steer(|law, steering| law.on_resumed(&sample, steering));
         }
-        self.rate.on_sent(now, self.in_flight_bytes > 0);
+        self.departures.on_sent(now, self.in_flight_bytes > 0);
         self.sent_bytes += bytes;
         self.in_flight_bytes += bytes;
         self.sent_datagrams = self.sent_datagrams.saturating_add(1);
@@ -211,7 +211,7 @@ impl Controller for Steered {
         }
         self.acked_bytes += bytes;
         self.newest = self.newest.max(Some(sent));
-        self.rate.on_delivered(sent);
+        self.departures.on_delivered(sent);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
@@ -225,15 +225,15 @@ impl Controller for Steered {
         let acked_segments = u32::try_from(self.acked_bytes / self.datagram_bytes).unwrap_or(u32::MAX);
         // A part of a datagram waits for the rest.
         self.acked_bytes %= self.datagram_bytes;
-        let rate = self.rate.on_ack(now, acked_segments, self.min_rtt);
+        let rate = self.departures.on_ack(now, newest, acked_segments, self.min_rtt);
         if in_flight == 0 {
-            self.rate.forget_all();
+            self.departures.forget_all();
         }
         if app_limited {
-            self.rate.on_app_limited(self.segments(in_flight));
+            self.departures.rate.on_app_limited(self.segments(in_flight));
         }
         let sample = Sample {
-            interval_us: rate.map_or(0, |rate| small(rate.interval)),
+            interval_us: rate.map_or(0, |rate| u32::try_from(rate.interval.as_micros()).unwrap_or(u32::MAX)),
             sampled_segments: rate.map_or(0, |rate| rate.delivered),
             prior_delivered_segments: rate.map_or(0, |rate| rate.prior_delivered),
             prior_in_flight_segments: prior_in_flight,
@@ -252,7 +252,7 @@ impl Controller for Steered {
         self.untold = self.untold.saturating_add(lost);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(lost_bytes);
         if lost > 0 {
-            self.rate.forget_before(sent);
+            self.departures.forget_before(sent);
         }
         // Those of one window are one event.
         if self.reduced_at.is_some_and(|at| sent <= at) && !is_persistent {

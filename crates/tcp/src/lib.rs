@@ -10,7 +10,7 @@
 //!
 //! The files: `segment` (what travels), `config` (switches, and the defaults of both eras), `endpoint` (handshake,
 //! close), `sender` (transmission, ACK processing), `scoreboard` (RFC 6675), `recovery` (fast recovery, PRR, F-RTO,
-//! undo), `ecn` (RFC 3168), `last_link` (link reports), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly,
+//! undo), `ecn` (RFC 3168), `last_link` (link reports), `rack` (RFC 8985), `rtt` (RFC 6298), `pacing`, `receiver` (reassembly,
 //! delayed ACKs, SACK). A law grows and reduces the window ([`lasthop_laws`]); a bound limits it
 //! ([`lasthop_laws::bound`]). Each file says at its top what it models and leaves out. The whole, with the deviations
 //! from Linux, and how it was validated: `docs/models/tcp.md`.
@@ -55,7 +55,6 @@ mod info;
 mod last_link;
 mod pacing;
 mod ranges;
-mod rate;
 mod receive_rtt;
 mod receiver;
 mod rtt;

@@ -19,7 +19,7 @@
 //! *What it leaves out*: reneging (our receiver never discards SACKed data), SACK blocks that split a segment.
 
 use crate::ranges::Ranges;
-use crate::rate::Sent;
+use lasthop_connection::rate::Sent;
 use lasthop_units::Time;
 use std::collections::VecDeque;
 use std::ops::Range;

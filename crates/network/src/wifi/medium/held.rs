@@ -156,7 +156,7 @@ impl<P: Clone> Medium<P> {
 
     fn is_on_air(&self, sender: usize) -> bool {
         if let Some(per_node) = &self.per_node {
-            return per_node.exchange_of(sender, self.senders[sender].node).is_some();
+            return per_node.exchange_of(self.senders[sender].node).is_some_and(|frame| frame.sender == sender);
         }
         self.phase != Phase::Silent && self.on_air.iter().any(|frame| frame.sender == sender)
     }

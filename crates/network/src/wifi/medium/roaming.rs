@@ -49,8 +49,11 @@ impl<P: Clone> Medium<P> {
         }
         for link in self.links_of(station).into_iter().filter(|link| link.way == DOWN) {
             let Some(sender) = self.known_sender(access_point, link.category) else { continue };
-            let exchange = by_node(&mut self.per_node).exchange_of(sender, access_point);
-            let is_on_air = exchange.and_then(|frame| frame.link).is_some_and(|on_air| on_air.station == station);
+            let exchange = by_node(&mut self.per_node).exchange_of(access_point);
+            let is_on_air = exchange
+                .filter(|frame| frame.sender == sender)
+                .and_then(|frame| frame.link)
+                .is_some_and(|on_air| on_air.station == station);
             if !is_on_air {
                 self.leave_behind(now, link);
             }

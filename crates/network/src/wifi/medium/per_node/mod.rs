@@ -216,15 +216,15 @@ impl PerNode {
         self.nodes[number].fall_silent(number, now + space, self.space, &mut self.access);
     }
 
-    /// The exchange that the sender has begun, until it is over.
-    pub(super) fn exchange_of(&self, sender: usize, node: usize) -> Option<&Transmission> {
+    /// The exchange that the node has begun, until it is over.
+    pub(super) fn exchange_of(&self, node: usize) -> Option<&Transmission> {
         let Node { part, frame, .. } = &self.nodes[node];
         let is_on = match *part {
             Part::Sending(place) => self.on_air[place].is_some_and(|signal| signal.kind == Kind::Frame),
             Part::Continuing { .. } | Part::Waiting => true,
             Part::Listening | Part::Responding(_) => false,
         };
-        frame.as_ref().filter(|frame| is_on && frame.sender == sender)
+        frame.as_ref().filter(|_| is_on)
     }
 
     /// Books the use of the air: a sender of this node is about to have frames, or none.

@@ -1,4 +1,4 @@
-//! The delivery rate, and whether the application limited it: Linux's `tcp_rate.c`.
+//! The delivery rate, and whether the application limited it: Linux's `tcp_rate.c`, for TCP's segments and QUIC's datagrams.
 //!
 //! ```text
 //! rate = (delivered now - delivered when the segment was sent) / max(time over which they were sent, ... acknowledged)
@@ -10,31 +10,34 @@
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What is recorded of a segment when it is sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
     /// Segments delivered before.
-    pub(crate) delivered: u32,
-    pub(crate) app_limited: bool,
+    pub delivered: u32,
+    /// Whether the application limited the rate then.
+    pub app_limited: bool,
     /// When `delivered` was reached.
-    pub(crate) delivered_at: Time,
+    pub delivered_at: Time,
     /// When the first segment of the same flight was sent.
-    pub(crate) first_sent_at: Time,
+    pub first_sent_at: Time,
 }
 
 /// What an ACK says of the rate: `struct rate_sample`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RateSample {
+pub struct RateSample {
     /// Segments delivered when the newest one that this ACK delivers was sent.
-    pub(crate) prior_delivered: u32,
+    pub prior_delivered: u32,
     /// Segments delivered since.
-    pub(crate) delivered: u32,
+    pub delivered: u32,
     /// How long that took.
-    pub(crate) interval: Span,
-    pub(crate) app_limited: bool,
+    pub interval: Span,
+    /// Whether the application limited the rate when that segment was sent.
+    pub app_limited: bool,
 }
 
+/// The delivery rate of a connection: what has been delivered, and in what time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DeliveryRate {
+pub struct DeliveryRate {
     delivered: u32,
     delivered_at: Time,
     first_sent_at: Time,
@@ -48,8 +51,8 @@ pub(crate) struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// A segment is sent.
-    pub(crate) fn on_sent(&mut self, now: Time, in_flight_before: bool) -> Sent {
+    /// A segment is sent, while others are in flight or not. Returns what is to be recorded of it.
+    pub fn on_sent(&mut self, now: Time, in_flight_before: bool) -> Sent {
         if !in_flight_before {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -63,7 +66,7 @@ impl DeliveryRate {
     }
 
     /// An ACK delivers a segment that was sent at `sent_at`.
-    pub(crate) fn on_segment_delivered(&mut self, sent: &Sent, sent_at: Time) {
+    pub fn on_segment_delivered(&mut self, sent: &Sent, sent_at: Time) {
         // Calls come in the order of transmission, so that among equal counts the last one is kept.
         if self.prior.is_none_or(|(prior, _)| sent.delivered >= prior.delivered) {
             self.prior = Some((*sent, sent_at));
@@ -71,17 +74,18 @@ impl DeliveryRate {
     }
 
     /// What an ACK delivers was sent when this many were delivered: that of the last sent. `None`: it delivers nothing.
-    pub(crate) fn prior_delivered(&self) -> Option<u32> {
+    pub fn prior_delivered(&self) -> Option<u32> {
         self.prior.map(|(prior, _)| prior.delivered)
     }
 
     /// The ACK gives no sample.
-    pub(crate) fn forget_sample(&mut self) {
+    pub fn forget_sample(&mut self) {
         self.prior = None;
     }
 
-    /// The ACK is processed: it delivered `delivered` new segments. Returns its sample, if it is one.
-    pub(crate) fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) -> Option<RateSample> {
+    /// The ACK is processed: it delivered `delivered` new segments. Returns its sample, if it is one: it is over no less than the lowest
+    /// round trip, in ns.
+    pub fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) -> Option<RateSample> {
         if delivered > 0 {
             self.delivered += delivered;
             self.delivered_at = now;
@@ -111,26 +115,27 @@ impl DeliveryRate {
     }
 
     /// When data were last delivered.
-    pub(crate) fn delivered_at(&self) -> Time {
+    pub fn delivered_at(&self) -> Time {
         self.delivered_at
     }
 
     /// Whether the application limits the rate now.
-    pub(crate) fn is_app_limited(&self) -> bool {
+    pub fn is_app_limited(&self) -> bool {
         self.app_limited_until != 0
     }
 
     /// The application has no data to send although the window would allow it.
-    pub(crate) fn on_app_limited(&mut self, in_flight: u32) {
+    pub fn on_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
-    pub(crate) fn delivered(&self) -> u32 {
+    /// Segments delivered so far.
+    pub fn delivered(&self) -> u32 {
         self.delivered
     }
 
-    /// The latest rate, and whether the application limited it.
-    pub(crate) fn rate(&self, payload_bytes: u32) -> (Rate, bool) {
+    /// The latest rate, of segments with this payload, and whether the application limited it.
+    pub fn rate(&self, payload_bytes: u32) -> (Rate, bool) {
         let bytes = Bytes::new(u64::from(self.rate_delivered) * u64::from(payload_bytes));
         (Rate::over(bytes, self.rate_interval), self.rate_app_limited)
     }
