@@ -3,7 +3,7 @@
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use lasthop_guest::{DEFAULT_KERNEL, Heard, Job, Kernel, Kernels, MEMORY_MIB, Machine, Program};
+use lasthop_guest::{Caller, DEFAULT_KERNEL, Heard, Job, Kernel, Kernels, MEMORY_MIB, Machine, Program};
 use lasthop_lab::TrafficSource;
 use lasthop_laws::LawName;
 use lasthop_scenario::{HostsKind, RunResult, Scenario, Series};
@@ -287,8 +287,8 @@ impl Emulated {
         if traffic == TrafficSource::Iperf3 {
             words.push("--traffic=iperf3".to_owned());
         }
-        let path = needs_files(scenario, traffic).then(own_path);
-        let done = self.job((words, Vec::new()), path, scenario, stop, progress, &|_| {}, kept)?;
+        let caller = needs_files(scenario, traffic).then(Caller::here);
+        let done = self.job((words, Vec::new()), caller, scenario, stop, progress, &|_| {}, kept)?;
         Ok(done.map(|(result, series, _)| (result, series)))
     }
 
@@ -309,7 +309,7 @@ impl Emulated {
         let before = ["exec", SCENARIO].map(str::to_owned).into_iter().chain(options);
         let before = before.chain(STREAMS.map(str::to_owned)).collect();
         let command = ["--".to_owned()].into_iter().chain(command).collect();
-        self.job((before, command), Some(own_path()), scenario, stop, progress, wrote, kept)
+        self.job((before, command), Some(Caller::here()), scenario, stop, progress, wrote, kept)
     }
 
     /// Does a job in the guest: a command of lasthop with the words before `--out` and those after it.
@@ -317,7 +317,7 @@ impl Emulated {
     fn job(
         &self,
         (before, after): (Vec<String>, Vec<String>),
-        path: Option<String>,
+        caller: Option<Caller>,
         scenario: &Scenario,
         stop: &AtomicBool,
         progress: &dyn Fn(Span),
@@ -337,13 +337,12 @@ impl Emulated {
         files.insert(0, (SCENARIO.to_owned(), scenario.to_toml()));
         // One more for the access point.
         let radios = if self.radios { u16::try_from(scenario.expanded_hosts().len())? + 1 } else { 0 };
-        let job = Job { arguments: words, files, seed: scenario.seed, path, radios };
+        let job = Job { arguments: words, files, seed: scenario.seed, caller, radios };
         let mut hear = |heard: Heard<'_>| {
             let Heard::Line(line) = heard else { return wrote(heard) };
-            let percent = line.strip_suffix(" %").and_then(|line| line.rsplit_once(": "));
-            if let Some(percent) = percent.and_then(|(_, percent)| percent.parse::<u64>().ok()) {
+            if let Some(percent) = percent_in(line) {
                 progress(Span::from_micros(scenario.duration.as_micros() * percent / 100));
-            } else if line.contains(" WARN ") || line.contains(" ERROR ") || line.starts_with("guest: ") {
+            } else if is_told(line) {
                 tell(format_args!("{line}"));
             }
         };
@@ -354,7 +353,10 @@ impl Emulated {
             let left_out = self.machine.left_out.iter();
             let left_out: String =
                 left_out.map(|(module, why)| format!("; it could not load {module}: {why}")).collect();
-            bail!("in the emulated machine ({}{left_out}): {}", self.machine.kernel().name, error_in(&output.said));
+            let (before, error) = error_in(&output.said);
+            // What programs have said, unless it was told at once.
+            before.iter().filter(|line| !is_told(line)).for_each(|line| tell(format_args!("{line}")));
+            bail!("in the emulated machine ({}{left_out}): {error}", self.machine.kernel().name);
         }
         let (mut result, series) = lasthop_report::read_run(&folder.join(RUN))?;
         // Paths as this scenario has them: in the machine it says where they lead.
@@ -374,11 +376,6 @@ impl Emulated {
         }
         Ok(Some((result, series, output.code)))
     }
-}
-
-/// Where the programs of this machine are.
-fn own_path() -> String {
-    std::env::var("PATH").unwrap_or_default()
 }
 
 /// The most that a guest is handed of long traces: it reads each 4 KiB anew from the beginning.
@@ -405,13 +402,27 @@ fn long_traces(scenario: &Scenario) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// The last error that lasthop has told on the guest's console, all of its lines; without one, all that was told.
-fn error_in(said: &str) -> String {
+/// The share of a run that a line of its progress tells, in percent.
+fn percent_in(line: &str) -> Option<u64> {
+    line.strip_suffix(" %")?.rsplit_once(": ")?.1.parse().ok()
+}
+
+/// Whether a line of the guest's is told as it comes.
+fn is_told(line: &str) -> bool {
+    line.contains(" WARN ") || line.contains(" ERROR ") || line.starts_with("guest: ")
+}
+
+/// The last error that lasthop has told on the guest's console, all of its lines; without one, all that was told. Before it, the last lines
+/// that were said, but for those of progress and of the kernel.
+fn error_in(said: &str) -> (Vec<&str>, String) {
     const BEGINNING: &str = "lasthop: ";
+    const LINES_BEFORE: usize = 10;
     let at = said.rmatch_indices(BEGINNING).map(|(at, _)| at).find(|at| *at == 0 || said[..*at].ends_with('\n'));
     let error = at.map_or(said, |at| &said[at + BEGINNING.len()..]);
     let lines: Vec<&str> = error.lines().filter(|line| at.is_none() || !is_of_the_guest(line)).collect();
-    lines.join("\n").trim().to_owned()
+    let before = said[..at.unwrap_or(0)].lines();
+    let before = before.filter(|line| percent_in(line).is_none() && !is_of_the_guest(line)).collect::<Vec<_>>();
+    (before[before.len().saturating_sub(LINES_BEFORE)..].to_vec(), lines.join("\n").trim().to_owned())
 }
 
 /// Whether a line is of the guest's first program, or of its kernel: these begin with a time in brackets.
@@ -449,7 +460,7 @@ mod tests {
     fn the_last_error_of_a_guest_is_told_with_all_its_lines() {
         let said = "one: 10 %\nlasthop: first\nlasthop: what lasthop: is\n  the matter\nguest: cannot keep x\n\
                     [   62.104511] reboot: Power down\n";
-        assert_eq!(error_in(said), "what lasthop: is\n  the matter");
-        assert_eq!(error_in("guest: no module\n"), "guest: no module");
+        assert_eq!(error_in(said), (vec!["lasthop: first"], "what lasthop: is\n  the matter".to_owned()));
+        assert_eq!(error_in("guest: no module\n"), (Vec::new(), "guest: no module".to_owned()));
     }
 }

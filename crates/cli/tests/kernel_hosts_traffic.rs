@@ -176,4 +176,5 @@ fn iperf3_sends_as_much_as_our_own_traffic() {
     let (own, iperf3) = (goodput("own"), goodput("iperf3"));
     println!("iperf3 {iperf3} Mb/s, own {own} Mb/s");
     assert!((iperf3 / own - 1.0).abs() < 0.05, "iperf3 {iperf3} Mb/s, own {own} Mb/s");
+    assert!(iperf3 != own, "both were our own traffic");
 }

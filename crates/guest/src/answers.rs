@@ -3,19 +3,27 @@
 use crate::error::{At as _, Result};
 use crate::window::{Answer, Entry, MOST_BYTES, PIPES, Question, Window};
 use nix::fcntl::{FcntlArg, fcntl};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
+use std::sync::{Arc, Weak};
 
 /// A gate is shut while its pipe is full: of one page, the least that a pipe has.
 const FULL: [u8; 4096] = [0; 4096];
 
-/// Makes the pipes of the bell and the gates in the folder of a run, and answers on a thread of its own. That waits for ever once
-/// the guest is gone, and ends with this process.
-pub(crate) fn answer_all(work: &Path, memory: &Path) -> Result<()> {
+/// How often the thread looks whether its guest is gone.
+const LOOK_EVERY_MS: u16 = 500;
+
+/// As long as this lives, a guest is answered.
+pub(crate) struct Answers(#[expect(dead_code, reason = "it is held")] Arc<()>);
+
+/// Makes the pipes of the bell and the gates in the folder of a run, and answers on a thread of its own.
+pub(crate) fn answer_all(work: &Path, memory: &Path) -> Result<Answers> {
     let window = Window(File::options().read(true).write(true).open(memory).at("cannot open", memory)?);
     let pipes = PIPES.iter().map(|name| pipe(work, name)).collect::<io::Result<Vec<File>>>();
     let mut pipes = pipes.at("cannot make a pipe in", work)?;
@@ -23,19 +31,33 @@ pub(crate) fn answer_all(work: &Path, memory: &Path) -> Result<()> {
     for gate in &mut gates {
         gate.write_all(&FULL).at("cannot fill a pipe in", work)?;
     }
+    let alive = Arc::new(());
+    let guest = Arc::downgrade(&alive);
     std::thread::spawn(move || -> io::Result<()> {
-        loop {
-            pipes[0].read_exact(&mut [0])?;
+        while one_byte(&mut pipes[0], &guest)? {
             answer(&window)?;
             for gate in &mut gates {
                 gate.read_exact(&mut FULL.clone())?;
                 // The guest has passed, and it is shut behind it.
-                gate.read_exact(&mut [0])?;
+                if !one_byte(gate, &guest)? {
+                    return Ok(());
+                }
                 gate.write_all(&FULL)?;
             }
         }
+        Ok(())
     });
-    Ok(())
+    Ok(Answers(alive))
+}
+
+/// Waits for a byte. Returns whether there was one before the guest was gone.
+fn one_byte(pipe: &mut File, guest: &Weak<()>) -> io::Result<bool> {
+    while guest.strong_count() > 0 {
+        if poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], LOOK_EVERY_MS)? > 0 {
+            return pipe.read_exact(&mut [0]).map(|()| true);
+        }
+    }
+    Ok(false)
 }
 
 /// A pipe of the emulator's, into which its chardev `pipe` writes by `NAME.out`.
@@ -54,7 +76,7 @@ fn answer(window: &Window) -> io::Result<()> {
     let Some(question) = window.get(true)? else { return Ok(()) };
     let (answer, data) = reply(&question)
         .unwrap_or_else(|error| (Answer::Refused(error.raw_os_error().unwrap_or(nix::libc::EIO)), Vec::new()));
-    window.put(false, &answer, &data)
+    window.put(false, &answer, &data).or_else(|_| window.put(false, &Answer::Refused(nix::libc::EOVERFLOW), &[]))
 }
 
 fn reply(question: &Question) -> io::Result<(Answer, Vec<u8>)> {
@@ -64,8 +86,10 @@ fn reply(question: &Question) -> io::Result<(Answer, Vec<u8>)> {
             let found = fs::symlink_metadata(path)?;
             // Size and links of a folder change with what others do: /proc has a link for each process.
             let (size, links) = if found.is_dir() { (4096, 1) } else { (found.size(), found.nlink()) };
+            // Folders are open to all users of the guest: what the caller may not see, this process is refused.
+            let open = if found.is_dir() { 0o555 } else { 0 };
             Answer::Entry(Entry {
-                mode: found.mode(),
+                mode: found.mode() | open,
                 size,
                 modified_s: found.mtime().try_into().unwrap_or(0),
                 links: u32::try_from(links).unwrap_or(u32::MAX),

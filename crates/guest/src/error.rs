@@ -29,11 +29,12 @@ pub enum Error {
     },
     /// A guest cannot have this machine's files.
     #[error(
-        "a guest of {architecture} cannot have this machine's files and programs as yet (accepted: a kernel for amd64)"
+        "kernel {kernel}: its guest cannot have programs of this machine, which exec, an external policy, a law of one's own \
+         and iperf3 are or need (accepted: a kernel for amd64, on such a machine)"
     )]
     NoWindow {
-        /// The kernel's.
-        architecture: &'static str,
+        /// The kernel's name.
+        kernel: String,
     },
     /// A program is missing.
     #[error("{program} is not here (Debian: apt install {package})")]

@@ -5,7 +5,7 @@ use crate::image::{OF_ARRIVAL, OF_JOBS, OF_LEAVING, OF_PROGRAMS, OF_RADIOS, PROG
 use crate::kernels::{RADIOS, is_control};
 use crate::machine::{CODE_FILE, Job, LEFT_OUT, OUT, SHARE};
 use crate::machine_files::make_root;
-use crate::radios::PROGRAMS;
+use crate::radios::{OF_ROOT, PROGRAMS};
 use crate::stopping::Stopping;
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
 use nix::libc::O_NONBLOCK;
@@ -17,7 +17,7 @@ use std::ffi::{CStr, CString, OsString};
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, symlink};
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// The root of a job that finds this machine's files, and the folder in it that is its own.
 const ROOT: &str = "/with-machine";
-const SCRATCH: &str = "/scratch";
+const SCRATCH: &str = "/run/scratch";
 /// The serial ports that this machine writes into files.
 const PORTS: [&str; 2] = ["/dev/ttyS1", "/dev/ttyS2"];
 /// The firmware's file of the job (docs/specs/fw_cfg.rst).
@@ -90,30 +90,38 @@ fn live() -> io::Result<()> {
         make_parents(Path::new(path)).and_then(|()| fs::write(path, text)).map_err(|error| named(path, error))?;
     }
     let mut command = Command::new(PROGRAM);
-    let (mut home, mut path) = ("/", "/");
+    command.env("HOME", "/").env("PATH", "/");
     if job.radios > 0 {
         load_with(OF_RADIOS, (RADIOS, &CString::new(format!("radios={}", job.radios))?))?;
-        path = PROGRAMS;
+        command.env("PATH", PROGRAMS);
     }
-    if let Some(of_machine) = &job.path {
+    if let Some(caller) = &job.caller {
         // A job may do without any.
         for name in fs::read_to_string(OF_PROGRAMS)?.lines() {
             load_one(name, c"").unwrap_or_else(|error| eprintln!("guest: {}", not_loaded(name, error)));
         }
-        let ports = File::options().write(true).open("/dev/port")?;
+        let ports = File::options().write(true).open("/dev/port");
+        let ports =
+            ports.map_err(|error| named("cannot ask for this machine's files: /dev/port (CONFIG_DEVPORT)", error))?;
         make_root(ports, ROOT, SCRATCH).map_err(|error| named("cannot bring this machine's files", error))?;
         for file in job.files.iter().map(|(path, _)| path.as_str()).chain([PROGRAM]) {
-            bring(Path::new(file), Path::new(&format!("{ROOT}{file}"))).map_err(|error| named(file, error))?;
+            let to = format!("{ROOT}{file}");
+            let brought = make_parents(Path::new(&to)).and_then(|()| fs::copy(file, to));
+            brought.map_err(|error| named(file, error))?;
         }
         for port in PORTS {
             raw(port).map_err(|error| named(port, error))?;
         }
-        command.arg(INIT);
-        (home, path) = (SCRATCH, of_machine);
+        command.arg(INIT).arg(caller.folder.as_deref().unwrap_or(SCRATCH));
+        command.envs(caller.variables.iter().map(|(name, value)| (name, value))).env("HOME", SCRATCH);
+        if job.radios > 0 {
+            let own = caller.variables.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+            command.env("PATH", own.into_iter().chain(OF_ROOT).collect::<Vec<_>>().join(":"));
+        }
     }
     // A pipe, so that it writes lines, as for no terminal.
     command.args(&job.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.env("HOME", home).env("PATH", path).spawn()?;
+    let mut child = command.spawn()?;
     io::copy(child.stderr.as_mut().expect("a pipe"), &mut io::stderr())?;
     let status = child.wait()?;
     load(OF_LEAVING)?;
@@ -130,19 +138,10 @@ fn make_parents(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// Copies a file into that root, but not onto itself: both have one /tmp.
-fn bring(file: &Path, to: &Path) -> io::Result<()> {
-    let (of, there) = (fs::metadata(file)?, fs::metadata(to));
-    if there.is_ok_and(|there| (there.dev(), there.ino()) == (of.dev(), of.ino())) {
-        return Ok(());
-    }
-    make_parents(to)?;
-    fs::copy(file, to).map(|_| ())
-}
-
-/// Becomes this program in the root that has this machine's files. Returns only with an error.
-fn in_root(arguments: impl Iterator<Item = OsString>) -> io::Error {
-    let there = chroot(ROOT).and_then(|()| chdir(SCRATCH));
+/// Becomes this program in the root that has this machine's files, in the folder that is the first argument. Returns only with an error.
+fn in_root(mut arguments: impl Iterator<Item = OsString>) -> io::Error {
+    let folder = arguments.next().unwrap_or_default();
+    let there = chroot(ROOT).and_then(|()| chdir(folder.as_os_str()).or_else(|_| chdir(SCRATCH)));
     match there {
         Ok(()) => Command::new(PROGRAM).args(arguments).exec(),
         Err(error) => error.into(),

@@ -217,8 +217,8 @@ impl Kernel {
     /// # Errors
     /// If it cannot.
     pub fn check_files(&self) -> Result<()> {
-        let architecture = self.architecture;
-        if architecture.has_window() { Ok(()) } else { Err(Error::NoWindow { architecture: architecture.name() }) }
+        let can = self.architecture.has_window() && Architecture::here().is_ok_and(|here| here == self.architecture);
+        if can { Ok(()) } else { Err(Error::NoWindow { kernel: self.name.clone() }) }
     }
 
     pub(crate) fn image(&self) -> PathBuf {

@@ -46,7 +46,7 @@ pub use architecture::Architecture;
 pub use error::{Error, Result};
 pub use inside::init;
 pub use kernels::{DEFAULT_KERNEL, Kernel, Kernels, names, remove_what_is_left};
-pub use machine::{Heard, Job, MEMORY_MIB, Machine, Output};
+pub use machine::{Caller, Heard, Job, MEMORY_MIB, Machine, Output};
 pub use program::Program;
 pub use radios::programs;
 

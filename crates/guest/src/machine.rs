@@ -81,12 +81,30 @@ pub struct Job {
     pub files: Vec<(String, String)>,
     /// Seeds the guest's random numbers.
     pub seed: u64,
-    /// Whether it finds this machine's files, read only, instead of nothing but this program: it then runs in a scratch folder that is
-    /// also its HOME, with this PATH.
-    pub path: Option<String>,
+    /// Whose programs it runs: it then finds this machine's files, and keeps changes in memory. `None`: there is nothing but this
+    /// program.
+    pub caller: Option<Caller>,
     /// How many simulated radios it has; 0: none. Only on a machine that was made ready for them.
     #[serde(default)]
     pub radios: u16,
+}
+
+/// What programs in a guest have of who calls for them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Caller {
+    /// The working folder, if it has one whose name is text.
+    pub folder: Option<String>,
+    /// Variables of the environment. HOME is the guest's.
+    pub variables: Vec<(String, String)>,
+}
+
+impl Caller {
+    /// Of this process: its folder, PATH, the compiler of laws, and the language.
+    pub fn here() -> Self {
+        let folder = std::env::current_dir().ok().and_then(|folder| folder.to_str().map(str::to_owned));
+        let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+        Self { folder, variables: ["PATH", "CLANG", "LANG", "LC_ALL"].into_iter().filter_map(variable).collect() }
+    }
 }
 
 /// What is heard of a guest while it runs.
@@ -254,7 +272,7 @@ impl Machine {
     /// # Errors
     /// If the machine ends before the job, or files cannot be written.
     pub fn run(&self, job: &Job, stop: &AtomicBool, hear: &mut dyn FnMut(Heard<'_>)) -> Result<Option<Output>> {
-        if job.path.is_some() {
+        if job.caller.is_some() {
             self.kernel.check_files()?;
         }
         let state = number(&self.kept());
@@ -293,12 +311,13 @@ impl Machine {
         let state = format!("../{}", self.state);
         // A memory of its own has the window through which it asks.
         let memory = work.path().join("memory");
-        if job.path.is_some() {
+        let mut _answers = None;
+        if job.caller.is_some() {
             let from = self.kept().join("memory");
             run(Command::new("cp").args(["--sparse=always", "--reflink=auto"]).arg(from).arg(&memory), "coreutils")?;
-            answer_all(work.path(), &memory)?;
+            _answers = Some(answer_all(work.path(), &memory)?);
         }
-        let held = match job.path {
+        let held = match job.caller {
             Some(_) => Memory { at: ".", shared: true, asks: true },
             None => Memory { at: &state, shared: false, asks: false },
         };
@@ -317,7 +336,7 @@ impl Machine {
                     return Ok(false);
                 }
                 if patience.is_over() {
-                    let said = format!(": its state was not read in {} s", READ_LIMIT.as_secs());
+                    let said = format!(": its state was not read in {} s of a processor", READ_LIMIT.as_secs());
                     return Err(Error::Ended { said });
                 }
                 std::thread::sleep(Duration::from_millis(5));
@@ -395,7 +414,7 @@ impl Machine {
             }
             if patience.is_over() {
                 return Err(Error::Ended {
-                    said: format!(": it did not come up in {} s{}", BOOT_LIMIT.as_secs(), words(work)),
+                    said: format!(": it did not come up in {} s of a processor{}", BOOT_LIMIT.as_secs(), words(work)),
                 });
             }
         }

@@ -221,7 +221,7 @@ pub(crate) fn make_root(ports: File, root: &str, scratch: &str) -> io::Result<()
     }
     let options = format!("lowerdir={LOWER},upperdir={CHANGES}/upper,workdir={CHANGES}/work");
     mount(Some("overlay"), root, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
-    for folder in ["proc", "sys", "dev", "run", "tmp", "out"] {
+    for folder in ["proc", "sys", "dev", "run", "out"] {
         let to = format!("{root}/{folder}");
         std::fs::create_dir_all(&to)?;
         let from = format!("/{folder}");

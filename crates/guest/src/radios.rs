@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Where the programs are in the guest, for a job with radios: its PATH.
 pub(crate) const PROGRAMS: &str = "/programs";
 /// Programs that a user has, though they may not be in the PATH.
-const OF_ROOT: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+pub(crate) const OF_ROOT: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 /// `orb $0x2, N(%rax)` becomes `orb $0x3`. N is 0x65 in Debian's 6.1 and 6.12, 0x5d in its 7.2.
 const OPERATION: [u8; 2] = [0x80, 0x48];
 const BEFORE: u8 = 0x02;
