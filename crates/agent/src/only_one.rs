@@ -153,8 +153,8 @@ fn lock(path: &Path) -> io::Result<Result<Flock<File>, String>> {
         // The former holder may have removed the file, and another process may have made a new one.
         if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino())) {
             give_to_owner_of_folder(path)?;
-            lock.set_len(0)?;
-            writeln!(lock, "{}", std::process::id())?;
+            // For a message of others: on a full disk they do without.
+            let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
             return Ok(Ok(lock));
         }
     }

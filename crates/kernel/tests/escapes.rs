@@ -247,3 +247,21 @@ fn what_is_left_alone_as_configured_is_told_apart_from_what_escapes() {
     let samples = observer.sample().expect("a walk");
     assert!(samples.iter().all(|sample| sample.left.is_none() && !sample.controlled));
 }
+
+/// The kernel puts a route's control on what ours had written, and begins it no more: BBR then had a mode that there is not.
+#[test]
+fn a_route_s_control_that_is_left_begins_as_without_us() {
+    needs_root!();
+    if !offers("bbr") {
+        return;
+    }
+    for (number, congctl) in ["congctl bbr", "congctl lock bbr"].into_iter().enumerate() {
+        let net = net();
+        let address = route(&net, 5 + number as u8, congctl);
+        let mut kernel = load_with(&net, Mode::Control, |options| options.leave = vec!["bbr".into()]);
+        let flow = Flow::start(&net.a, &net.b, &address);
+        assert_eq!((flow.control().as_str(), left(&mut kernel, flow.cookie())), ("bbr", Some(Left::Name)));
+        eventually("a window past 60", || flow.info().tcpi_snd_cwnd > 60);
+        assert_eq!(kernel.counters().adopted_at_connect, 0);
+    }
+}

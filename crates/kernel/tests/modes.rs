@@ -123,6 +123,20 @@ fn a_clamp_holds_for_flows_that_exist_and_lapses_with_its_lease() {
     drop(accepted);
 }
 
+/// Any rate turns pacing on for the socket's life: the rate of "at once" is none.
+#[test]
+fn a_clamp_that_sends_at_once_paces_nothing() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load_with(&net, Mode::Clamp, |_| {});
+    kernel
+        .set_bounds(Some(Bound { at_once: true, ..bound(0, 6).expect("a bound") }), &[], Span::from_secs(600))
+        .expect("bounds");
+    let flow = Flow::start(&net.a, &net.b, B4);
+    eventually("clamped", || flow.info().tcpi_snd_cwnd <= 6 && flow.received() > 100_000);
+    assert_eq!(flow.max_pacing_rate(), NO_PACE);
+}
+
 /// A loader in a process of its own, for another test to kill.
 #[test]
 #[ignore = "only a part of other tests, which start it"]

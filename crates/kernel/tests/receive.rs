@@ -1,5 +1,5 @@
 //! What a host is sent is bounded by the windows that it advertises, while the lease runs, and no promise is taken back.
-#![allow(missing_docs)]
+#![allow(missing_docs, unsafe_code)]
 
 mod support;
 
@@ -7,6 +7,8 @@ use lasthop_kernel::{Kernel, Mode, Options};
 use lasthop_laws::Bound;
 use lasthop_units::Span;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::middlebox::{Fate, Path, RST, Way};
@@ -201,4 +203,34 @@ fn a_loader_to_be_killed() {
     kernel.set_bounds(receive(30_000), &[], LONG).expect("bounds");
     println!("\nloaded");
     std::thread::sleep(Duration::from_secs(120));
+}
+
+/// Signs what this socket exchanges with `peer`: TCP_MD5SIG of tcp(7), `struct tcp_md5sig`.
+fn sign(socket: &impl AsRawFd, peer: &str) {
+    const TCP_MD5SIG: i32 = 14;
+    let peer: Ipv4Addr = peer.parse().expect("an address");
+    let mut signature = [0_u8; 128 + 8 + 80];
+    signature[..2].copy_from_slice(&(nix::libc::AF_INET as u16).to_ne_bytes());
+    signature[4..8].copy_from_slice(&peer.octets());
+    signature[130..132].copy_from_slice(&3_u16.to_ne_bytes());
+    signature[136..139].copy_from_slice(b"key");
+    let (at, length) = (signature.as_ptr().cast(), signature.len() as u32);
+    // SAFETY: the option's value is these bytes, which live during the call.
+    let done = unsafe { nix::libc::setsockopt(socket.as_raw_fd(), nix::libc::IPPROTO_TCP, TCP_MD5SIG, at, length) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// A signature covers the window, so each lowered one was a segment that the other side dropped.
+#[test]
+fn a_signed_connection_is_not_held_back_and_goes_on() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load(&net);
+    kernel.bound_received().expect("Linux 6.6");
+    let mut flow = Flow::between(&net.b, &net.a, A4, |socket| sign(socket, A4), |listener| sign(listener, B4));
+    kernel.adopt().expect("a walk");
+    kernel.set_bounds(None, &[(support::cookie(&flow.receiver), receive(4 * SEGMENT[0]))], LONG).expect("bounds");
+    flow.send();
+    eventually("data come", || flow.received() > 2_000_000);
+    assert!(flow.info().tcpi_snd_wnd > 8 * SEGMENT[0] as u32, "{} bytes", flow.info().tcpi_snd_wnd);
 }

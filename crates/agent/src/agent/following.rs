@@ -29,6 +29,10 @@ impl Agent<'_> {
                 }
             }
             self.interface.up = false;
+            // Its sockets have no interface, or another one, and its beacons are heard no more.
+            if self.config.interface.is_some() && self.tcp.is_some() {
+                self.unload();
+            }
             self.look_at_link(now, false);
             return;
         };

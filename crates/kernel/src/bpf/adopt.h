@@ -130,7 +130,7 @@ static __always_inline int give_back(void *ctx, struct tcp_sock *tp, struct lh_f
  *
  * TCP_CONNECT_CB: the route is known, the SYN not sent yet. PASSIVE_ESTABLISHED_CB: the handshake is complete, no data
  * sent. ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound must be applied to it once more; and
- * a control that the route names is there instead of ours.
+ * a control that the route names is there.
  * The verifier wants ctx itself for bpf_setsockopt, and a null check on each of the two forms of the socket. ctx->sk is
  * read once, because each read is another pointer to it.
  */
@@ -182,6 +182,12 @@ int adopt_new(struct bpf_sock_ops *ctx)
 		return 1;
 	}
 
+	/*
+	 * tcp_ca_dst_init() puts the route's control in the place of any other and calls nothing of either: it would begin on our
+	 * private state. Once the connection is established it has begun properly, and is left or taken over.
+	 */
+	if (op == BPF_SOCK_OPS_TCP_CONNECT_CB && key_of_route(tp))
+		return 1;
 	bpf_get_socket_cookie(ctx); /* creates it, for init() to find */
 	name_ours(name);
 	is_new = !storage;

@@ -109,7 +109,10 @@ int clamp_new(struct bpf_sock_ops *ctx)
 	now_ns = bpf_ktime_get_ns();
 	bound_of(bpf_get_socket_cookie(ctx), &bound);
 	wanted = lh_bound_holds(&bound, now_ns) ? bound.max_segments : 0;
-	wanted_rate = lh_bound_paces(&bound, now_ns) ? lh_bound_pacing_rate(&bound, now_ns, GREATEST_PACE, 0) : 0;
+	/* at_once asks for no pace, and nobody paces here: any rate at all would turn pacing on for the socket's life */
+	wanted_rate = 0;
+	if (lh_bound_paces(&bound, now_ns) && (bound.paced || bound.max_pacing_rate))
+		wanted_rate = lh_bound_pacing_rate(&bound, now_ns, GREATEST_PACE, 0);
 	if (wanted_rate || storage->paced) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp)

@@ -33,6 +33,20 @@ struct lh_tcp_header {
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
+/* TCP-MD5 (RFC 2385) and TCP-AO (RFC 5925) sign the header, and have done so before it comes here. */
+struct tcp_sock___signed {
+	void *md5sig_info;
+	void *ao_info;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool is_signed(struct tcp_sock *tp)
+{
+	struct tcp_sock___signed *keys = (struct tcp_sock___signed *)tp;
+
+	return (bpf_core_field_exists(keys->md5sig_info) && BPF_CORE_READ(keys, md5sig_info)) ||
+	       (bpf_core_field_exists(keys->ao_info) && BPF_CORE_READ(keys, ao_info));
+}
+
 /* The window field to send instead of `field`, with this acknowledgement. */
 static __always_inline __u32 lowered_window(struct tcp_sock *tp, const struct lh_former *storage, __u32 ack,
 					    __u32 field)
@@ -85,7 +99,7 @@ int bound_received(struct __sk_buff *ctx)
 
 	ack = bpf_ntohl(header.ack_seq);
 	field = lowered = bpf_ntohs(header.window);
-	if (storage->receive_seen && controlled(tp))
+	if (storage->receive_seen && controlled(tp) && !is_signed(tp))
 		lowered = lowered_window(tp, storage, ack, field);
 	if (lowered != field) {
 		window = bpf_htons(lowered);

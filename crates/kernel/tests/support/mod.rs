@@ -218,8 +218,20 @@ impl Flow {
         address: &str,
         prepare: impl Fn(&std::os::fd::OwnedFd) + Send + Sync,
     ) -> Self {
+        Self::between(from, to, address, prepare, |_| {})
+    }
+
+    /// The same, with the listening socket prepared too.
+    pub fn between(
+        from: &Host,
+        to: &Host,
+        address: &str,
+        prepare: impl Fn(&std::os::fd::OwnedFd) + Send + Sync,
+        prepare_listener: impl Fn(&TcpListener),
+    ) -> Self {
         let ip: IpAddr = address.parse().expect("an address");
         let listener = to.run(|| TcpListener::bind((ip, 0)).expect("a listener"));
+        prepare_listener(&listener);
         let target = listener.local_addr().expect("bound");
         let sender = from.run(|| connect(target, &prepare));
         let (receiver, _) = listener.accept().expect("the connection just opened");
