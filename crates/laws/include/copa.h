@@ -119,6 +119,7 @@ static inline void lh_copa_sampled(struct lh_copa *law, const struct lh_rate_sam
 		law->round_window = steering->cwnd_segments;
 		law->rises = 0;
 		law->same_way = 0;
+		law->velocity = 1;
 	}
 	/* a window that nothing fills must not grow: the application, or the host's own queue, limits the flight */
 	is_used = !sample->app_limited && 2 * (__u64)sample->prior_in_flight_segments >= steering->cwnd_segments;

@@ -10,7 +10,8 @@
  *   delay above it      G - W (delay / T - 1) segments a round trip, and not less than -W / 2
  *   slowdown            two round trips after slow start, and then each nine times as long as the last one took: W = 2 for two
  *                       round trips, and slow start back to what it was, so that the lowest round trip is seen
- *   loss                ssthresh = max(W / 2, 2)
+ *   loss                ssthresh = max(W / 2, 2), W the window before the slowdown if it is in one
+ *   timeout             the same, then slow start back to it
  *
  * Leaves out one-way delays: no sender here has them, and the draft takes round trips too.
  */
@@ -20,6 +21,7 @@
 #include "law.h"
 #include "reno.h"
 
+#define LH_LEDBAT_PP_HAS_TIMED_OUT 1
 #define LH_LEDBAT_PP_TARGET_US 60000U
 #define LH_LEDBAT_PP_MOST_SHARE 16U /* 1 / G at most */
 #define LH_LEDBAT_PP_SAMPLES 4
@@ -187,15 +189,31 @@ static inline void lh_ledbat_pp_acked(struct lh_ledbat_pp *law, const struct lh_
 
 static inline void lh_ledbat_pp_lost(struct lh_ledbat_pp *law, const struct lh_lost *lost, struct lh_window *window)
 {
+	if (law->phase == LH_LEDBAT_PP_RESTS) { /* the two segments stay, and half of the window before them comes back */
+		law->return_to = lh_max(law->return_to / 2, LH_MIN_SSTHRESH);
+		lh_reno_halve(lost, window);
+		return;
+	}
 	if (law->phase == LH_LEDBAT_PP_BEGINS)
 		law->rest_at_us = lost->now_us + 2 * (__u64)lost->srtt_us;
-	if (law->phase != LH_LEDBAT_PP_RESTS)
-		law->phase = LH_LEDBAT_PP_STEADY;
+	law->phase = LH_LEDBAT_PP_STEADY;
 	if (!law->rest_at_us)
 		law->rest_at_us = lost->now_us + LH_LEDBAT_PP_BETWEEN * (lost->now_us - law->rest_began_us);
 	law->fraction = 0;
 	lh_reno_halve(lost, window);
 	law->return_to = window->ssthresh_segments;
+}
+
+/* Slow start back to half of the window, RFC 5681 section 3.1, as after a slowdown. */
+static inline void lh_ledbat_pp_timed_out(struct lh_ledbat_pp *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	lh_reno_halve(lost, window);
+	law->return_to = law->phase == LH_LEDBAT_PP_RESTS ? lh_max(law->return_to / 2, LH_MIN_SSTHRESH) :
+							     window->ssthresh_segments;
+	law->phase = LH_LEDBAT_PP_RETURNS;
+	law->rest_began_us = lost->now_us;
+	law->rest_at_us = 0;
+	law->fraction = 0;
 }
 
 #endif /* LASTHOP_LAWS_LEDBAT_PP_H */

@@ -555,3 +555,44 @@ fn frames_for_all_that_collide_are_counted_where_each_radio_hears_for_itself() {
     assert!(run(&mut air).iter().all(|event| matches!(event, Event::Done { .. })));
     assert_eq!((air.counts().collided, air.counts().collisions), (2, 1));
 }
+
+/// Voice of an access point and a station that come and go, with losses: nothing is forgotten on the air.
+#[test]
+fn every_frame_of_voice_is_done_at_last() {
+    let modulation = Modulation { mcs: 4, ..Modulation::new(Standard::N) };
+    for seed in 0..40_u64 {
+        let config = WifiConfig {
+            response_error_rate: Probability::new(0.02).expect("a share"),
+            ..WifiConfig::new(Standard::N)
+        };
+        let hosts =
+            vec![
+                HostConfig { frame_error_rate: Some(Probability::new(0.2).expect("a share")), ..HostConfig::new(1) };
+                2
+            ];
+        let mut air = Air::new(&config, &hosts, None, Streams::new(seed), 2437);
+        (0..2).for_each(|_| _ = air.add_radio());
+        let (mut now, mut offered, mut done, mut events) = (Time::ZERO, 0, 0, Vec::new());
+        let mut draw = seed;
+        while offered < 5_000 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            now += Span::from_nanos((draw >> 33) % 1_500_000);
+            air.advance(now, &mut events);
+            let from = (draw >> 20) as usize % 2;
+            let series = [Some(Tries { rate: TryRate::Later(modulation), count: 4, rts: false }), None, None, None];
+            for _ in 0..(draw >> 24) % 4 {
+                let user_priority = [Some(6), Some(6), Some(7), Some(5), Some(0), None][(draw >> 28) as usize % 6];
+                let to = [Receivers::One(1 - from), Receivers::One(1 - from), Receivers::All, Receivers::Nobody];
+                let to = to[(draw >> 36) as usize % 4];
+                let wants_acknowledgement = to != Receivers::All;
+                let of = Frame { from_access_point: from == 0, wants_acknowledgement, ..frame(from, to, series) };
+                air.offer(now, Frame { user_priority, bytes: 60 + (draw >> 40) % 1500, ..of });
+                offered += 1;
+            }
+            done += events.drain(..).filter(|event| matches!(event, Event::Done { .. })).count();
+        }
+        events = run(&mut air);
+        done += events.iter().filter(|event| matches!(event, Event::Done { .. })).count();
+        assert_eq!(done + air.counts().dropped as usize, offered, "seed {seed}: {:?}", air.counts());
+    }
+}

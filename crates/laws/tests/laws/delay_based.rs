@@ -169,6 +169,48 @@ fn ledbat_plus_plus_slows_down_to_two_segments_two_round_trips_after_slow_start(
     assert!((8..=11).contains(&((next - back) / (back - begin))), "{begin} {back} {next}: {windows:?}");
 }
 
+/// A loss while it rests halves the window to return to, not the two segments; a timeout begins slow start back to it.
+#[test]
+fn ledbat_plus_plus_comes_back_to_half_of_its_window_after_a_loss_in_a_slowdown_and_a_timeout() {
+    let grow = |law: &mut Law, tick: u32, now: &mut Window| {
+        let acked = Acked {
+            now_us: u64::from(tick) * 100_000,
+            acked_segments: now.cwnd_segments,
+            rtt_us: if tick < 4 { 100_000 } else { 160_000 },
+            srtt_us: 100_000,
+            snd_una: tick * 1000 + 1,
+            snd_nxt: (tick + 1) * 1000,
+            flags: GROWS,
+            ..Acked::default()
+        };
+        law.on_acked(&acked, now);
+    };
+    let mut law = Law::new(LawName::LedbatPlusPlus, Start::default());
+    let (mut now, mut tick, mut before) = (window(20, u32::MAX / 2), 0, 20);
+    while now.cwnd_segments != 2 {
+        before = now.cwnd_segments;
+        grow(&mut law, tick, &mut now);
+        tick += 1;
+    }
+    let event = |tick: u32| Lost { now_us: u64::from(tick) * 100_000, in_flight_segments: before, ..Lost::default() };
+    law.on_lost(&event(tick), &mut now);
+    assert_eq!((now.cwnd_segments, now.ssthresh_segments), (2, 2));
+    for _ in 0..10 {
+        grow(&mut law, tick, &mut now);
+        tick += 1;
+    }
+    assert!((before / 2..=before / 2 + 3).contains(&now.cwnd_segments), "{now:?} of {before}");
+    let half = now.cwnd_segments / 2;
+    law.on_timed_out(&Lost { in_flight_segments: now.cwnd_segments, ..event(tick) }, &mut now);
+    assert_eq!(now.ssthresh_segments, half);
+    now.cwnd_segments = 1;
+    for _ in 0..8 {
+        grow(&mut law, tick, &mut now);
+        tick += 1;
+    }
+    assert!((half..=half + 3).contains(&now.cwnd_segments), "{now:?} of {half}");
+}
+
 #[test]
 fn copa_aims_at_the_inverse_of_the_delay() {
     use lasthop_laws::{Sample, Steering};

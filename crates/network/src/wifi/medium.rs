@@ -319,10 +319,12 @@ impl<P: Clone> Medium<P> {
     pub(crate) fn observe(&self, node: usize, place: QueueId, now: Time) -> Observed {
         let mut observed = self.senders[node].queue.observe(place, now);
         if let Some(marked) = &self.marked[node] {
-            observed.queue = marked.lengths.statistics(place, now);
+            observed.queue =
+                crate::QueueStatistics { marks: observed.queue.marks, ..marked.lengths.statistics(place, now) };
             for sender in self.senders_of(node).filter(|&sender| sender != node) {
-                let more = self.senders[sender].queue.observe(place, now).drops;
-                observed.drops.iter_mut().zip(more).for_each(|(drops, more)| *drops += more);
+                let more = self.senders[sender].queue.observe(place, now);
+                observed.queue.marks += more.queue.marks;
+                observed.drops.iter_mut().zip(more.drops).for_each(|(drops, more)| *drops += more);
             }
         }
         observed
