@@ -110,6 +110,7 @@ fn record_and_replay(told: &str, scenario: &str, unknown: bool) {
 }
 
 #[test]
+#[ignore = "long: make test-virtual-time"]
 fn a_replay_of_three_recorded_uploads_has_the_goodput_of_each() {
     record_and_replay(
         "three uploads",
