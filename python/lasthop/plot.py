@@ -66,7 +66,7 @@ def run(
     quantities: Sequence[str] = ("goodput_mbps", "srtt_ms", "cwnd_segments"),
     figure: Figure | None = None,
 ) -> Figure:
-    """Quantities of the series over time, one panel each, one line a connection; goodput as means over 1 s.
+    """Quantities of the series over time, one panel each, one line a connection; goodput as means over 1 s, 0 without one.
 
     Args:
         result: A run with its series.
@@ -91,6 +91,7 @@ def run(
             raise ArgumentError(unknown("quantity", quantity, QUANTITIES))
     series = result.series.to_dict()
     looks = result._outcome.looks()
+    goodputs = result._outcome.goodputs(_MEAN_OVER_S)
     rows: dict[int, list[int]] = defaultdict(list)
     for row, flow in enumerate(series["flow"]):
         rows[flow].append(row)
@@ -106,7 +107,7 @@ def run(
             times = [series["t_s"][row] for row in of_flow]
             values = [series[quantity][row] for row in of_flow]
             if quantity == "goodput_mbps":
-                times, values = _means(times, values)
+                times, values = goodputs[flow]
             name = None if label in shown else label
             shown.add(label)
             numbers = [float("nan") if value is None else value for value in values]
@@ -267,14 +268,6 @@ def _error(row: dict[str, Any]) -> list[list[float]]:
     if row["ci95_low"] is None:
         return [[0.0], [0.0]]
     return [[row["mean"] - row["ci95_low"]], [row["ci95_high"] - row["mean"]]]
-
-
-def _means(times: list[float], values: list[float]) -> tuple[list[float], list[float]]:
-    bins: dict[int, list[float]] = defaultdict(list)
-    for time, value in zip(times, values, strict=True):
-        # A sample stands at the end of its interval.
-        bins[int(max(time - 1e-9, 0.0) / _MEAN_OVER_S)].append(value)
-    return [(number + 0.5) * _MEAN_OVER_S for number in bins], [sum(some) / len(some) for some in bins.values()]
 
 
 def _label(measure: str) -> str:

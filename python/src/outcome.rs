@@ -195,6 +195,18 @@ impl Outcome {
         !self.document.sampled().is_empty()
     }
 
+    /// The goodput of a run's connections over time, means over so many seconds: the middles, and Mb/s. Empty without series.
+    fn goodputs(&self, step_s: f64) -> PyResult<Vec<(Vec<f64>, Vec<f64>)>> {
+        match &*self.document {
+            Document::Run { result, series: Some(series) } => {
+                let means = lasthop_report::goodput_over_time(result, series, step_s);
+                Ok(means.into_iter().map(|of_flow| of_flow.into_iter().unzip()).collect())
+            }
+            Document::Run { series: None, .. } => Ok(Vec::new()),
+            _ => Err(errors::argument("only a run has goodput over time")),
+        }
+    }
+
     /// The looks of a run's connections, or of a comparison's cases.
     fn looks(&self) -> PyResult<Vec<Look>> {
         match &*self.document {

@@ -12,6 +12,16 @@ import lasthop
 import lasthop.plot
 
 
+def test_goodput_is_zero_in_the_seconds_without_a_connection() -> None:
+    flows = [{"kind": "transfers", "transfer_kib": 200, "off_s": 8}]
+    scenario = {"duration_s": 60, "warmup_s": 0, "hosts": [{"flows": flows}], "path": {"rtt_ms": 20}}
+    result = lasthop.simulate(scenario, series=True)
+    (line,) = lasthop.plot.run(result, ["goodput_mbps"]).axes[0].lines
+    means = [float(mbps) for mbps in line.get_ydata()]
+    assert len(means) == 60 and means.count(0) >= 30
+    assert sum(means) / 60 == pytest.approx(result.aggregate_goodput_mbps, rel=0.02)
+
+
 def test_figures_have_what_they_say(once: lasthop.Result, short: dict[str, Any], tmp_path: Path) -> None:
     figure = lasthop.plot.run(once, ["srtt_ms", "in_flight_segments"])
     assert len(figure.axes) == 2 and len(figure.axes[0].lines) == 4

@@ -13,6 +13,7 @@
 //! - [`export`]: a run in the formats of other tools.
 //! - [`part_of_run`], [`part_of_comparison`] and, before the end, [`Going`]: the same for a page that is there already. A browser has these
 //!   alone, and no folders.
+//! - [`goodput_over_time`]: the goodput of each flow, 0 where it had no connection.
 //! - [`palette`]: the labels, colours and markers of these figures.
 //! - [`tables`]: the same figures as text for the terminal.
 //!
@@ -37,6 +38,7 @@ mod folder;
 #[cfg(unix)]
 mod format;
 mod going;
+mod goodput;
 mod html;
 #[cfg(unix)]
 mod live;
@@ -56,6 +58,7 @@ pub use folder::{
 #[cfg(unix)]
 pub use format::FigureFormat;
 pub use going::{Going, Sample, Sampler};
+pub use goodput::goodput_over_time;
 #[cfg(unix)]
 pub use live::{LIVE_FOLDER, Live, LiveRun, live};
 pub use parts::{part_of_comparison, part_of_run};

@@ -24,6 +24,7 @@ fn home() -> (RunResult, Series) {
         let mut flow = result.flows[0].clone();
         (flow.id, flow.host, flow.kind, flow.direction, flow.goodput_mbps) =
             (id, (id % 2) as u16, kind.to_owned(), direction, goodput_mbps);
+        flow.started_s = 0.0;
         flow
     };
     let mut call = flow(3, "constant", Direction::Up, 0.0688);
@@ -237,7 +238,43 @@ fn a_row_of_a_flow_counts_for_the_time_since_the_one_before() {
     let document = export::iperf3(&result, &series, None).expect("a document").document;
     let sums = document["intervals"].as_array().expect("intervals").iter();
     let bytes: Vec<u64> = sums.filter_map(|interval| interval["sum"]["bytes"].as_u64()).collect();
-    assert_eq!(bytes, [100_000, 2_050_000]);
+    assert_eq!(bytes, [100_000, 0, 2_050_000, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn seconds_without_a_connection_are_in_the_files_of_others_and_nothing_came_in_them() {
+    let (mut result, _) = home();
+    result.flows.truncate(2);
+    (result.flows[0].started_s, result.flows[1].started_s) = (1.0, 0.0);
+    let mut series = Series::default();
+    // The upload's only second is that until 4 s, at 8 Mb/s. The download has no connection.
+    for sample in 0..=10 {
+        let goodput_mbps = if sample == 0 { 0.0 } else { 8.0 };
+        let t_s = 3.0 + f64::from(sample) * 0.1;
+        series.flows.push(FlowSample { t_s, cwnd_segments: 20, goodput_mbps, ..FlowSample::default() });
+    }
+    let document = export::iperf3(&result, &series, None).expect("a document").document;
+    let intervals = document["intervals"].as_array().expect("intervals");
+    assert_eq!(intervals.len(), 10);
+    for (second, interval) in intervals.iter().enumerate() {
+        let bytes = if second == 3 { 1_000_000 } else { 0 };
+        let sums = [&interval["sum"]["bytes"], &interval["sum_bidir_reverse"]["bytes"]];
+        assert_eq!(sums, [&json!(bytes), &json!(0)], "{second}: {interval}");
+        assert_eq!(interval["streams"].as_array().map(Vec::len), Some(2), "{second}: {interval}");
+        let windows = [0, 1].map(|stream| interval["streams"][stream]["snd_cwnd"].clone());
+        // The row at 3 s is of the second before.
+        let upload = if [2, 3].contains(&second) { json!(28_960) } else { Value::Null };
+        assert_eq!(windows, [upload, Value::Null], "{second}: {interval}");
+    }
+    let flent = export::flent(&result, &series, Some(&[0])).expect("a file").document;
+    let steps = flent["results"]["TCP upload sum"].as_array().expect("steps");
+    // Steps of 0.2 s, from the start at 1 s on.
+    let expected = |step: usize| match step {
+        0..5 => Value::Null,
+        15..20 => json!(8.0),
+        _ => json!(0.0),
+    };
+    assert_eq!(*steps, (0..50).map(expected).collect::<Vec<_>>());
 }
 
 #[test]

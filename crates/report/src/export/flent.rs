@@ -1,7 +1,8 @@
 //! flent's data file (version 4 of its format), as of its test `rrul_var`: `flent -i FILE -f summary`, `-p all_scaled`.
 //!
 //! Each TCP flow is a stream `TCP upload::…` or `TCP download::…` in Mbits/s of goodput; sums and means of both ways are
-//! there as flent computes them. Each `ping` flow is a `Ping (ms)::UDP …`. Without one the smoothed round trips of the
+//! there as flent computes them. A step without a connection is 0 from the flow's start on: nothing came, where flent's own
+//! null says that nothing was measured. Each `ping` flow is a `Ping (ms)::UDP …`. Without one the smoothed round trips of the
 //! TCP flows stand there, and their names say so. Each `constant` flow is a `One-way delay (ms)::…`. The test's parameter
 //! `labels` has the names of all streams, by which flent finds them for its plots.
 //!
@@ -13,6 +14,7 @@
 //! Reference: flent 2.3.0, flent/resultset.py, flent/tests/tcp_stats.inc.
 
 use super::{ExportError, Format, Written, is_tcp, name};
+use crate::goodput;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lasthop_measure::mean;
@@ -75,8 +77,18 @@ impl Steps {
     }
 
     /// Of samples, each of the time before it.
-    fn of_samples(self, name: String, unit: &'static str, raw: Vec<Raw>) -> Stream {
-        self.stream(name, unit, raw, -HARDLY)
+    fn of_samples(self, name: String, raw: Vec<Raw>) -> Stream {
+        self.stream(name, "ms", raw, -HARDLY)
+    }
+
+    /// Of the goodput of a connection. From its start on, a step without a connection is one in which nothing came.
+    fn of_goodput(self, name: String, raw: Vec<Raw>, means: &[(f64, f64)]) -> Stream {
+        let mut values = vec![None; self.count];
+        for (middle_s, mbps) in means {
+            // Whole bit/s.
+            values[(middle_s / self.step_s) as usize] = Some((mbps * 1e6).round() / 1e6);
+        }
+        Stream { name, unit: "Mbits/s", raw, values }
     }
 
     /// Of datagrams, each of the moment when it was sent.
@@ -117,7 +129,7 @@ pub fn flent(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Re
     };
     let (shown, left_out) = FORMAT.shown(result, numbers, why_not)?;
     let steps = Steps::of(result);
-    let goodput = |id| {
+    let samples = |id| {
         let tcp = |sample: &FlowSample| Some((sample.srtt_ms, sample.cwnd_segments));
         let raw = |sample: FlowSample| Raw { t_s: sample.t_s, value: sample.goodput_mbps, tcp: tcp(&sample) };
         series.flows.of_flow(id).map(raw).collect()
@@ -144,9 +156,10 @@ pub fn flent(result: &RunResult, series: &Series, numbers: Option<&[u32]>) -> Re
                 streams.push(steps.of_datagrams(format!("One-way delay (ms)::{of} {}", flow.direction), took(flow.id)));
             }
             _ if is_tcp(flow) => {
-                streams.push(steps.of_samples(format!("TCP {way}::{of}"), "Mbits/s", goodput(flow.id)));
+                let means = goodput::means(result, series, flow, steps.step_s);
+                streams.push(steps.of_goodput(format!("TCP {way}::{of}"), samples(flow.id), &means));
                 if !pings {
-                    streams.push(steps.of_samples(format!("Ping (ms)::UDP TCP RTT of {of}"), "ms", srtt(flow.id)));
+                    streams.push(steps.of_samples(format!("Ping (ms)::UDP TCP RTT of {of}"), srtt(flow.id)));
                 }
             }
             _ => {}

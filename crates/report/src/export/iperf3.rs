@@ -6,11 +6,13 @@
 //!
 //! Bytes are those that the receiving application got, also where iperf3 has the sender's. `target_bitrate` is that of
 //! each stream of UDP, null if theirs differ, and 0 of TCP, as iperf3's without a target. What lasthop does not measure is
-//! absent, as `rttvar`, `snd_wnd` and `pmtu`, or null where readers look for it: `cpu_utilization_percent`, and the jitter
-//! of fewer than two datagrams. Flows that have no place are named in `extra_data`.
+//! absent, as `rttvar`, `snd_wnd` and `pmtu`, or null where readers look for it: `cpu_utilization_percent`, the jitter of
+//! fewer than two datagrams, and `rtt` and `snd_cwnd` in intervals without a connection, in which nothing comes. Flows that
+//! have no place are named in `extra_data`.
 
 use super::{ExportError, Format, Written, block, is_tcp, name};
-use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, FlowSample, Pieces, RunResult, SERVER_PORT, Series};
+use crate::goodput::between;
+use lasthop_scenario::{Direction, FIRST_CLIENT_PORT, FlowResult, Pieces, RunResult, SERVER_PORT, Series};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -200,43 +202,39 @@ fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<
     if series.flows.is_empty() {
         return Vec::new();
     }
+    let seconds = seconds(result);
+    let moments: Vec<f64> = seconds.iter().map(|(_, start, ..)| *start).chain([result.duration_s]).collect();
     let samples: Vec<Vec<_>> = flows.iter().map(|flow| series.flows.of_flow(flow.id).collect()).collect();
-    let interval = |(zero, start, end, is_omitted): (f64, f64, f64, bool)| {
+    let came: Vec<Vec<f64>> = flows.iter().map(|flow| between(result, series, flow, &moments)).collect();
+    let ways = [Direction::Up, Direction::Down].map(|way| flows.iter().any(|flow| flow.direction == way));
+    let interval = |(second, (zero, start, end, is_omitted)): (usize, (f64, f64, f64, bool))| {
         let mut streams = Vec::new();
-        let mut sums = [(0.0, 0, false); 2];
-        for (flow, samples) in flows.iter().zip(&samples) {
+        let mut sums = [(0.0, 0); 2];
+        for ((flow, samples), came) in flows.iter().zip(&samples).zip(&came) {
             let within = samples.partition_point(|sample| sample.t_s <= start)
                 ..samples.partition_point(|sample| sample.t_s <= end);
-            let row_before = within.start.checked_sub(1).map(|before| samples[before]);
-            let before = row_before.map_or(0, |before| before.retransmits);
-            let mut before_s = row_before.map_or(flow.started_s, |before| before.t_s);
-            let of_second = &samples[within];
-            let Some(last) = of_second.last() else { continue };
-            // A row is of the time since the one before.
-            let bytes_of = |sample: &FlowSample| {
-                let seconds = sample.t_s - std::mem::replace(&mut before_s, sample.t_s);
-                sample.goodput_mbps * 1e6 / 8.0 * seconds.max(0.0)
-            };
-            let bytes = of_second.iter().map(bytes_of).sum::<f64>();
+            let before = within.start.checked_sub(1).map_or(0, |before| samples[before].retransmits);
+            // Without a connection there is none, and nothing comes; iperf3's streams are in each interval.
+            let last = samples[within].last();
+            let bytes = came[second] * 1e6 / 8.0;
             // A next connection counts from 0 again.
-            let retransmits = last.retransmits.checked_sub(before).unwrap_or(last.retransmits);
+            let retransmits = last.map_or(0, |last| last.retransmits.checked_sub(before).unwrap_or(last.retransmits));
             let sum = &mut sums[usize::from(flow.direction == Direction::Down)];
-            *sum = (sum.0 + bytes, sum.1 + retransmits, true);
-            let mut more = json!({
+            *sum = (sum.0 + bytes, sum.1 + retransmits);
+            let srtt_ms = last.and_then(|last| last.srtt_ms);
+            let more = json!({
                 "socket": FIRST_SOCKET + flow.id,
                 "retransmits": retransmits,
-                "snd_cwnd": u64::from(last.cwnd_segments) * segment_bytes(result, flow),
+                "snd_cwnd": last.map(|last| u64::from(last.cwnd_segments) * segment_bytes(result, flow)),
+                "rtt": srtt_ms.map(|srtt_ms| (srtt_ms * 1e3).round() as u64),
                 "omitted": is_omitted,
                 "sender": flow.direction == Direction::Up,
             });
-            if let Some(srtt_ms) = last.srtt_ms {
-                more["rtt"] = json!((srtt_ms * 1e3).round() as u64);
-            }
             streams.push(with(amount(start - zero, end - zero, bytes), more));
         }
         let mut interval = json!({ "streams": streams });
-        let both = sums.iter().all(|(.., any)| *any);
-        for ((bytes, retransmits, any), is_up) in sums.into_iter().zip([true, false]) {
+        let both = ways == [true, true];
+        for (((bytes, retransmits), any), is_up) in sums.into_iter().zip(ways).zip([true, false]) {
             let more = json!({ "retransmits": retransmits, "omitted": is_omitted, "sender": is_up });
             if any {
                 let name = if both && !is_up { "sum_bidir_reverse" } else { "sum" };
@@ -245,7 +243,7 @@ fn intervals(result: &RunResult, series: &Series, flows: &[&FlowResult]) -> Vec<
         }
         interval
     };
-    seconds(result).into_iter().map(interval).collect()
+    seconds.into_iter().enumerate().map(interval).collect()
 }
 
 fn bytes_of(flow: &FlowResult, seconds: f64) -> f64 {

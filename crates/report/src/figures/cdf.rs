@@ -7,8 +7,9 @@ use super::axis::Axis;
 use super::canvas::{Margins, Panel, Pen, draw, full_width, x_name_height, y_name_height};
 use super::lines::{Entry, Line, draw_legend, legend_height};
 use super::marks::draw_marker;
-use super::{Figure, goodputs, legend, note_of_run, note_of_seeds};
+use super::{Figure, GOODPUT_STEP_S, legend, note_of_run, note_of_seeds};
 use crate::CaseRun;
+use crate::goodput;
 use crate::style::{self, FlowLooks, Look};
 use lasthop_scenario::{Comparison, FlowResult, RunResult, Series};
 
@@ -45,11 +46,12 @@ pub(crate) const GOODPUT: Kind = Kind {
     title: "Distribution of goodput",
     x_name: "goodput (Mb/s)",
     y_name: "share of the seconds",
-    caption: "Of each connection, the share of the seconds in which it got at most so much. The height at 0 \
-              is the share of the seconds in which it got nothing; a steep line is a steady share.",
+    caption: "Of each connection, the share of the seconds from its start to the end of the run in which it got at most so \
+              much. The height at 0 is the share of the seconds in which it got nothing; a steep line is a steady share.",
     by_ratio: false,
     samples: |run, series, flow| {
-        let measured = goodputs(&series.flows, flow.id).into_iter().filter(|(t_s, _)| *t_s >= run.warmup_s);
+        let measured =
+            goodput::means(run, series, flow, GOODPUT_STEP_S).into_iter().filter(|(t_s, _)| *t_s >= run.warmup_s);
         measured.map(|(_, mbps)| mbps).collect()
     },
 };

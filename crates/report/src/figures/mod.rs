@@ -22,6 +22,7 @@ pub use canvas::{set_width, span};
 pub(crate) use text::{FONT, is_in_font};
 
 use crate::CaseRun;
+use crate::goodput;
 use crate::style::{self, FlowLooks, Look};
 use lasthop_scenario::{ACCESS_POINT, Comparison, FlowResult, FlowSample, FlowSeries, RunResult, Series};
 use lasthop_study::StudyResult;
@@ -85,7 +86,7 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
         caption: "Bars of one height are a fair share; a host without a bar got nothing.".into(),
         svg: svg.text,
     }));
-    figures.extend(goodput_over_time_of_run(run, &series.flows));
+    figures.extend(goodput_over_time_of_run(run, |flow| goodput::means(run, series, flow, GOODPUT_STEP_S)));
     figures.extend(cdf::of_run(&cdf::GOODPUT, run, series));
     figures.extend(rtt_of_run(run, &series.flows));
     figures.extend(cdf::of_run(&cdf::RTT, run, series));
@@ -141,7 +142,9 @@ pub(crate) fn before_the_end(run: &RunResult, series: &Series, air: &[(f64, f64)
     let said =
         |figure: Option<Figure>, caption: &str| figure.map(|figure| Figure { caption: caption.to_owned(), ..figure });
     let goodput = said(
-        goodput_over_time_of_run(run, &series.flows),
+        goodput_over_time_of_run(run, |flow| {
+            means(series.flows.of_flow(flow.id).map(|sample| (sample.t_s, sample.goodput_mbps)))
+        }),
         "Of each connection until now, means over 1 s or from one sample to the next.",
     );
     let windows = said(
@@ -377,23 +380,24 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
 /// Averaging interval of goodput over time. Single samples jump between nothing and everything.
 const GOODPUT_STEP_S: f64 = 1.0;
 
+/// Goodput over time: one line for each connection with `means`.
 fn goodput_lines(
     run: &RunResult,
-    series: &FlowSeries,
     columns: usize,
+    means: impl Fn(&FlowResult) -> Vec<(f64, f64)>,
     look: impl Fn(&FlowResult) -> Look,
 ) -> Vec<Line> {
     let line = |flow: &FlowResult| {
-        let means = goodputs(series, flow.id).into_iter().map(|(t_s, mbps)| (t_s, Some(mbps)));
+        let means = means(flow).into_iter().map(|(t_s, mbps)| (t_s, Some(mbps)));
         let parts = thin(means, (0.0, run.duration_s), columns);
         (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
 }
 
-fn goodput_over_time_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+fn goodput_over_time_of_run(run: &RunResult, means: impl Fn(&FlowResult) -> Vec<(f64, f64)>) -> Option<Figure> {
     let looks = FlowLooks::of(run);
-    let lines = goodput_lines(run, series, columns(run.flows.len(), 880), |flow| looks.look(flow).clone());
+    let lines = goodput_lines(run, columns(run.flows.len(), 880), means, |flow| looks.look(flow).clone());
     goodput_over_time(&[panel(None, run, lines)], legend(&looks), "", note_of_run(run))
 }
 
@@ -401,7 +405,8 @@ fn goodput_over_time_of_cases(comparison: &Comparison, runs: &[Shown<'_>], one: 
     let looks = CaseLooks::of(comparison, runs);
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), 400);
     let of = |(case, run, series): &Shown<'_>| {
-        panel(*case, run, goodput_lines(run, &series.flows, columns, |flow| looks.look(*case, flow)))
+        let means = |flow: &FlowResult| goodput::means(run, series, flow, GOODPUT_STEP_S);
+        panel(*case, run, goodput_lines(run, columns, means, |flow| looks.look(*case, flow)))
     };
     let panels: Vec<TimePanel> = runs.iter().map(of).collect();
     let legend = if looks.policies.is_empty() { Legend::Nothing } else { Legend::Looks(looks.legend()) };
@@ -418,19 +423,15 @@ fn goodput_over_time(panels: &[TimePanel], legend: Legend, one: &str, note: Stri
         name: "goodput-over-time".into(),
         title: "Goodput over time".into(),
         caption: format!(
-            "Of each connection, means over {GOODPUT_STEP_S} s: who gets how much when, and who gets nothing.{one}"
+            "Of each connection, means over {GOODPUT_STEP_S} s from its start to the end of the run: who gets how much when, \
+             and who gets nothing.{one}"
         ),
         svg: figure.draw(panels).text,
     })
 }
 
-/// The goodput of a connection, means over intervals of [`GOODPUT_STEP_S`].
-fn goodputs(series: &FlowSeries, flow: u32) -> Vec<(f64, f64)> {
-    means(series.of_flow(flow).map(|sample| (sample.t_s, sample.goodput_mbps)))
-}
-
 /// Means over intervals of [`GOODPUT_STEP_S`], each at the middle of its interval. A sample is about the time before it,
-/// and there is none before the first at 0.
+/// and there is none before the first at 0. Of a run that goes on: its samples may be further apart than an interval.
 fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut steps: Vec<(f64, f64, f64)> = Vec::new();
     for (t_s, value) in samples.filter(|(t_s, _)| *t_s > 0.0) {
