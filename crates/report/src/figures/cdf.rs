@@ -71,16 +71,11 @@ pub(crate) const SLOWDOWN: Kind = Kind {
     },
 };
 
-/// A smoothed RTT that has not changed is none that was measured.
+/// As the result's `rtt_ms`, those of the samples before which something new was acknowledged, for which stands here that something new was
+/// received: an SRTT that does not change may be measured again and again.
 fn round_trips(run: &RunResult, series: &Series, flow: &FlowResult) -> Vec<f64> {
-    let mut last = None;
-    let mut measured = Vec::new();
-    for sample in series.flows.of_flow(flow.id) {
-        let changed = sample.srtt_ms.filter(|_| sample.srtt_ms != last && sample.t_s >= run.warmup_s);
-        measured.extend(changed);
-        last = sample.srtt_ms;
-    }
-    measured
+    let measured = series.flows.of_flow(flow.id).filter(|row| row.t_s >= run.warmup_s && row.goodput_mbps > 0.0);
+    measured.filter_map(|row| row.srtt_ms).collect()
 }
 
 /// A line for each connection.
@@ -163,6 +158,51 @@ fn figure(kind: &Kind, lines: &[Line], entries: Vec<Entry>, more: &str, note: &s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_measure::{Counted, Finished, Measurement, Seen};
+    use lasthop_scenario::{Build, Scenario};
+    use lasthop_units::{Bytes, Span, Time};
+
+    /// A connection with round trips of 20 ms that stalls for 5 s, and beside it one for the last 10 s, when those of both are 200 ms and
+    /// more, each another one.
+    #[test]
+    fn the_median_of_the_round_trips_is_that_of_the_result() {
+        let toml = "duration_s = 60\nwarmup_s = 5\n[[hosts]]\ncount = 2\n[[hosts.flows]]\n";
+        let scenario = Scenario::from_toml("scenario.toml", toml, &[]).expect("a scenario");
+        let hosts = scenario.expanded_hosts();
+        let mut measurement = Measurement::new(&scenario, &hosts, true);
+        let mut received = [Bytes::ZERO; 2];
+        for sample in 1..=1200 {
+            let at = Time::ZERO + Span::from_millis(50 * sample);
+            for (connection, received) in received.iter_mut().enumerate().take(if sample < 1000 { 1 } else { 2 }) {
+                if !(200..300).contains(&sample) {
+                    *received += Bytes::new(12_500);
+                }
+                let mut seen = Seen::default();
+                seen.tcp.acked = *received;
+                seen.tcp.srtt = Some(Span::from_millis(if sample < 1000 { 20 } else { sample - 800 }));
+                measurement.on_sample(at, connection, *received, Some(&seen));
+            }
+        }
+        let network = lasthop_network::Network::<()>::new(scenario.network(), 1).expect("a network");
+        let (run, series) = measurement.into_outcome(Finished {
+            build: Build { version: "0.1.0".into(), commit: None, dirty: false },
+            flows: vec![Counted::default(); 2],
+            statistics: &network.statistics(Time::ZERO + scenario.duration),
+            device_drops: 0,
+            policies: Vec::new(),
+            events: 0,
+            notes: Vec::new(),
+            real_time: None,
+        });
+        let samples: Vec<f64> = run.flows.iter().flat_map(|flow| round_trips(&run, &series, flow)).collect();
+        // 100 to 1200 but those of the stall, and 201 of the second connection.
+        assert_eq!(samples.len(), 1101 - 100 + 201);
+        let points = cumulated(samples);
+        let at = |share| points.iter().find(|(_, reached)| *reached >= share).expect("a point").0;
+        let rtt_ms = run.rtt_ms.expect("round trips");
+        assert_eq!((at(0.5), rtt_ms.p50), (20.0, 20.0));
+        assert!((at(0.95) / rtt_ms.p95 - 1.0).abs() < 0.01, "{} {rtt_ms:?}", at(0.95));
+    }
 
     #[test]
     fn half_of_the_samples_are_at_most_the_median() {
