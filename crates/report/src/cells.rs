@@ -414,9 +414,13 @@ pub(crate) fn statistics(case: &CaseResult) -> Option<(&'static [&'static str], 
 }
 
 fn statistic_row(name: &str, spread: &Spread) -> Vec<Cell> {
-    // As many decimals as the deviation has with two digits.
-    let decimals =
-        spread.deviation.filter(|of| *of > 0.0).map_or(0, |of| (1.0 - of.log10().floor()).clamp(0.0, 6.0) as usize);
+    // As many decimals as the deviation has with two digits; without any, as the number has with three, and none of a whole one.
+    let decimals_of = |of: f64, digits: f64| (digits - 1.0 - of.abs().log10().floor()).clamp(0.0, 6.0) as usize;
+    let decimals = match spread.deviation.filter(|of| *of > 0.0) {
+        Some(deviation) => decimals_of(deviation, 2.0),
+        None if [spread.mean, spread.min, spread.max].iter().all(|of| of.fract() == 0.0) => 0,
+        None => decimals_of(spread.mean, 3.0),
+    };
     let show = |of: f64| number(format!("{of:.decimals$}"));
     let some = |of: Option<f64>| of.map_or_else(|| number(NOTHING.to_owned()), show);
     let ends = spread.ci95;
@@ -651,4 +655,29 @@ fn with_interval(spread: &Spread, show: fn(f64) -> String) -> Cell {
     let ends = spread.ci95.map(|ends| (show(ends.low), show(ends.high)));
     let small = ends.filter(|(low, high)| low != high).map(|(low, high)| format!("{low}–{high}"));
     Cell { small, ..number(show(spread.mean)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_scenario::Interval;
+
+    #[test]
+    fn a_number_that_does_not_vary_has_three_digits() {
+        let row = |mean: f64, deviation: Option<f64>| {
+            let ci95 = deviation.map(|of| Interval { low: mean - of, high: mean + of });
+            let spread = Spread { mean, min: mean, max: mean, deviation, ci95, seeds: 2 };
+            let cells: Vec<String> = statistic_row("figure", &spread).into_iter().map(|cell| cell.text).collect();
+            [cells[2].clone(), cells[3].clone(), cells[7].clone()]
+        };
+        assert_eq!(row(0.5, Some(0.0)), ["0.500", "0.000", "0.500"]);
+        assert_eq!(row(9.083_4, Some(0.0)), ["9.08", "0.00", "9.08"]);
+        assert_eq!(row(9.083_4, None), ["9.08", "–", "9.08"]);
+        assert_eq!(row(1_234.56, Some(0.0)), ["1235", "0", "1235"]);
+        // Counts stay whole.
+        assert_eq!(row(0.0, Some(0.0)), ["0", "0", "0"]);
+        assert_eq!(row(189.0, Some(0.0)), ["189", "0", "189"]);
+        // Two digits of the deviation.
+        assert_eq!(row(9.083_4, Some(0.012)), ["9.083", "0.012", "9.083"]);
+    }
 }
