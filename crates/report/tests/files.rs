@@ -5,7 +5,7 @@
 
 mod example;
 
-use lasthop_scenario::{RunResult, Series};
+use lasthop_scenario::{QueueSample, RunResult, Series};
 use std::path::{Path, PathBuf};
 
 const SVG: &[lasthop_report::FigureFormat] = &[lasthop_report::FigureFormat::Svg];
@@ -314,4 +314,38 @@ fn a_file_that_cannot_be_written_or_read_is_named() {
     std::fs::write(folder.path.join("series.parquet"), "no parquet").expect("a file");
     let error = lasthop_report::series_file::read(&folder.path).expect_err("not parquet").to_string();
     assert!(error.starts_with("cannot read the series ") && error.ends_with("series.parquet"), "{error}");
+}
+
+#[test]
+fn the_figure_of_queues_has_a_named_line_for_each_access_point() {
+    let folder = folder("queues");
+    let (mut run, mut series) = example::run(&example::scenario(&["hosts.0.count=2"]));
+    let cell = |name: &str| lasthop_scenario::CellResult {
+        name: name.to_owned(),
+        goodput_mbps: 0.0,
+        downlink_drops: 0,
+        left_behind: 0,
+        downlink_queue_mean: 0.0,
+        downlink_queue_p95: 0.0,
+        collisions: 0,
+        air_shares: Default::default(),
+        neighbours_share: 0.0,
+    };
+    run.cells = vec![cell("here"), cell("next-door")];
+    for step in 0..400 {
+        let (t_s, packets) = (f64::from(step) * 0.1, step % 50);
+        series.queues.push(QueueSample { t_s, place: "access_point_1".into(), packets });
+    }
+    let queue = |run: &RunResult| {
+        lasthop_report::write_run(&folder.path, run, &series, SVG).expect("a report");
+        text(&folder.path.join("figures/queue.svg"))
+    };
+    let both = queue(&run);
+    for name in ["here", "next-door"] {
+        assert!(both.contains(&format!("data-name=\"the queue of {name}\"")), "no line of {name}: {both}");
+        assert!(both.contains(&format!(">\n{name}\n</text>")), "the legend has no {name}: {both}");
+    }
+    run.cells.clear();
+    let alone = queue(&run);
+    assert!(alone.contains("data-name=\"the queue\"") && !alone.contains("the queue of"), "{alone}");
 }

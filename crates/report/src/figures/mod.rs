@@ -508,34 +508,61 @@ fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64,
     if least == most { least } else { least.into_iter().chain(most).collect() }
 }
 
+/// The place of an access point's queue in the series, by its number among the cells.
+fn access_point(number: usize) -> Cow<'static, str> {
+    if number == 0 { ACCESS_POINT.into() } else { format!("{ACCESS_POINT}_{number}").into() }
+}
+
+/// The queue of each access point. Of several each has its look, the same in all panels.
 fn queue(runs: &[Shown<'_>], note: String) -> Option<Figure> {
     let width = if runs.len() > 1 { 400 } else { 880 };
-    let columns = columns(runs.len(), width);
-    let of = |(look, run, series): &Shown<'_>| {
-        let lengths = series.queues.of_place(ACCESS_POINT).map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
-        let parts = thin(lengths, (0.0, run.duration_s), columns);
-        let look_of_line = Look::plain("", look.map_or(style::ALONE, |look| look.colour));
-        let line = Line { name: "the queue".to_owned(), look: look_of_line, parts };
-        let mut panel = panel(*look, run, vec![line]);
+    let columns = columns(runs.iter().map(|(_, run, _)| run.cells.len().max(1)).sum(), width);
+    let mut names: Vec<&str> = Vec::new();
+    let several = runs.iter().filter(|(_, run, _)| run.cells.len() > 1);
+    for cell in several.flat_map(|(_, run, _)| &run.cells) {
+        if !names.contains(&cell.name.as_str()) {
+            names.push(&cell.name);
+        }
+    }
+    let looks = style::lines(&names);
+    let of = |(case, run, series): &Shown<'_>| {
+        let line = |number: usize, name: Option<&str>| {
+            let place = access_point(number);
+            let lengths = series.queues.of_place(&place).map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
+            let parts = thin(lengths, (0.0, run.duration_s), columns);
+            let own = name.and_then(|name| looks.iter().find(|look| look.label == name)).cloned();
+            let look = own.unwrap_or_else(|| Look::plain("", case.map_or(style::ALONE, |look| look.colour)));
+            Line { name: name.map_or("the queue".to_owned(), |name| format!("the queue of {name}")), look, parts }
+        };
+        let lines = match run.cells.as_slice() {
+            [] | [_] => vec![line(0, None)],
+            cells => cells.iter().enumerate().map(|(number, cell)| line(number, Some(&cell.name))).collect(),
+        };
+        let mut panel = panel(*case, run, lines.into_iter().filter(|line| !line.parts.is_empty()).collect());
         let room = run.scenario["access"]["queue_packets"].as_f64();
         panel.limits = room.map(|room| vec![(0.0, room), (run.duration_s, room)]).into_iter().collect();
         panel
     };
     let panels: Vec<TimePanel> = runs.iter().map(of).collect();
-    if panels.iter().all(|panel| panel.lines.iter().all(|line| line.parts.is_empty())) {
+    if panels.iter().all(|panel| panel.lines.is_empty()) {
         return None;
     }
+    // Of a run that goes on only the first one's is known.
+    let is_drawn = |look: &Look| panels.iter().any(|panel| panel.lines.iter().any(|line| line.look == *look));
+    let drawn: Vec<Look> = looks.iter().filter(|look| is_drawn(look)).cloned().collect();
+    let title =
+        if drawn.len() > 1 { "The access points' queues over time" } else { "The access point's queue over time" };
     let figure = TimeFigure {
-        title: "The access point's queue over time",
+        title,
         y_name: "queue (packets)",
-        legend: Legend::Nothing,
+        legend: if drawn.is_empty() { Legend::Nothing } else { Legend::Looks(drawn) },
         limit_name: Some("room of the queue"),
         by_ratio: false,
         note,
     };
     Some(Figure {
         name: "queue".into(),
-        title: "The access point's queue over time".into(),
+        title: title.into(),
         caption: "Where it touches the dashed line packets are dropped: for uploads, acknowledgements.".into(),
         svg: figure.draw(&panels).text,
     })
