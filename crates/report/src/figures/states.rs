@@ -1,4 +1,4 @@
-//! The congestion-avoidance state of each connection over time, one strip for each.
+//! The congestion-avoidance state of each connection over time, one strip for each. QUIC has no such states.
 
 use super::axis::Axis;
 use super::canvas::{Beside, Canvas, Ink, Margins, Panel, SMALL, Svg, draw, full_width, x_name_height};
@@ -6,7 +6,7 @@ use super::lines::{Entry, TIME, draw_legend, legend_height, warmup_entry};
 use super::note_of_run;
 use super::text::text_width;
 use crate::style::{Look, SHADE, STATES, UNKNOWN_STATE, host_name};
-use lasthop_scenario::{FlowSeries, RunResult};
+use lasthop_scenario::{FlowSeries, RunResult, Transport};
 
 /// From the names of connections to their strips.
 const AWAY: f64 = 8.0;
@@ -15,14 +15,14 @@ const HEAD: &str = "connection";
 const MOST_CELLS: usize = 12_000;
 
 pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
-    let flows = series.flow_ids();
+    let flows = shown(run, series);
     if flows.is_empty() {
         return None;
     }
     let mut entries: Vec<Entry> =
         STATES.iter().map(|(label, colour)| Entry::Box(Look::plain(label, *colour))).collect();
     entries.extend(warmup_entry([run.warmup_s].into_iter()));
-    let labels: Vec<String> = flows.iter().map(|flow| label(run, *flow, flows.len())).collect();
+    let labels: Vec<String> = flows.iter().map(|flow| label(run, *flow, &flows)).collect();
     let longest = labels.iter().map(String::as_str).chain([HEAD]).map(|label| text_width(label, SMALL));
     let names = longest.fold(0.0, f64::max) + AWAY;
     let strip = (260.0 / flows.len() as f64).clamp(7.0, 18.0);
@@ -61,15 +61,22 @@ pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
     }))
 }
 
-/// The name of a connection among so many: its host if each has one.
-fn label(run: &RunResult, flow: u32, flows: usize) -> String {
-    let host = run.flows.iter().find(|of| of.id == flow).map_or(0, |of| of.host);
-    let host = host_name(run, host);
-    if flows == hosts(run) { host } else { format!("{flow} ({host})") }
+/// The connections of TCP that have rows. Of others `state_shares` is null too.
+fn shown(run: &RunResult, series: &FlowSeries) -> Vec<u32> {
+    let has_states = |id: &u32| run.flows.iter().all(|flow| flow.id != *id || flow.transport() == Transport::Tcp);
+    series.flow_ids().into_iter().filter(has_states).collect()
 }
 
-fn hosts(run: &RunResult) -> usize {
-    let mut hosts: Vec<u16> = run.flows.iter().map(|flow| flow.host).collect();
+/// The name of a connection among these: its host if each has one.
+fn label(run: &RunResult, flow: u32, among: &[u32]) -> String {
+    let host = run.flows.iter().find(|of| of.id == flow).map_or(0, |of| of.host);
+    let host = host_name(run, host);
+    if among.len() == hosts(run, among) { host } else { format!("{flow} ({host})") }
+}
+
+/// The hosts of these connections.
+fn hosts(run: &RunResult, among: &[u32]) -> usize {
+    let mut hosts: Vec<u16> = run.flows.iter().filter(|flow| among.contains(&flow.id)).map(|flow| flow.host).collect();
     hosts.dedup();
     hosts.len()
 }
@@ -129,7 +136,25 @@ fn runs(states: &[Option<u8>]) -> Vec<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_scenario::FlowSample;
+    use lasthop_scenario::{Build, FlowSample, HostsKind, Scenario};
+
+    #[test]
+    fn a_quic_connection_has_no_strip() {
+        let toml = "[[hosts]]\nname = \"tcp\"\n[[hosts.flows]]\n[[hosts]]\n[[hosts.flows]]\nkind = \"quic\"\n";
+        let scenario = Scenario::from_toml("scenario.toml", toml, &[]).expect("a scenario");
+        let build = Build { version: "0.1.0".into(), commit: None, dirty: false };
+        let run = lasthop_measure::begun(&scenario, build, HostsKind::Simulated).expect("a run");
+        let mut series = FlowSeries::default();
+        for flow in [0, 1] {
+            series.push(FlowSample { flow, host: flow as u16, ..FlowSample::default() });
+        }
+        assert_eq!(shown(&run, &series), [0]);
+        assert_eq!(label(&run, 0, &[0]), "tcp");
+        assert!(states(&run, &series).is_some());
+        let mut alone = FlowSeries::default();
+        alone.push(FlowSample { flow: 1, host: 1, ..FlowSample::default() });
+        assert!(states(&run, &alone).is_none());
+    }
 
     #[test]
     fn a_column_shows_its_most_severe_state_and_a_gap_what_was_before() {
