@@ -251,6 +251,8 @@ class Comparison(_Document):
     """The version of the format."""
     scenario: Keys
     """The scenario without the varied keys."""
+    written: Keys | None
+    """Its keys as they were set, without defaults; `None` in files without it."""
     hosts_kind: str
     """"simulated" or "kernel"."""
     version: str

@@ -121,6 +121,7 @@ fn two_laws_of_ones_own_stand_in_one_comparison_and_its_figures() {
     };
     // a header that was named by a relative path, too
     printed(folder.path(), &["run", &kept("westwood")]);
+    printed(folder.path(), &["run", &format!("{out}/scenario.toml")]);
     let again = kept("mine");
     printed(folder.path(), &["run", &again]);
     let changed = fs::read_to_string(&mine).expect("it").replace("/= 2", "/= 3");

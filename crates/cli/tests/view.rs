@@ -511,3 +511,59 @@ fn the_command_of_a_report_makes_the_same_bytes_again() {
         assert_eq!(fs::read(out.join(file)).expect("a file"), fs::read(again.join(file)).expect("a file"), "{file}");
     }
 }
+
+/// A scenario as it is typed: with few keys, so that many follow from others.
+const AS_TYPED: &str = "duration_s = 3\nwarmup_s = 1\n[access]\n[[hosts]]\ncount = 3\n";
+
+/// Compares a scenario of this text, beside which these files are, and again as the report says.
+fn compared_again(text: &str, files: &[(&str, &str)], vary: &str, files_stay: bool) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name);
+    for (name, text) in files.iter().chain(&[("typed.toml", text)]) {
+        fs::write(place(name), text).expect("a file");
+    }
+    let [out, again] = ["out", "again"].map(place);
+    let words = ["compare", "--no-store", "typed.toml", "--vary", vary, "--set", "seed=5", "--out", "out"];
+    let mut command = lasthop(&words);
+    command.current_dir(folder.path());
+    done(command);
+    if !files_stay {
+        files.iter().for_each(|(name, _)| fs::remove_file(place(name)).expect("a file"));
+    }
+    made_again(&out, &again);
+    for file in ["comparison.json", "scenario.toml"] {
+        assert_eq!(without_clock(&out.join(file)), without_clock(&again.join(file)), "{vary}: {file}");
+    }
+    let read = |name: &str| serde_json::from_str::<Value>(&without_clock(&out.join(name))).expect("JSON");
+    let cases = read("comparison.json")["cases"].as_array().expect("cases").clone();
+    let of = |case: &Value| case["summary"]["aggregate_goodput_mbps"]["mean"].clone();
+    assert!(cases.iter().skip(1).all(|case| of(case) != of(&cases[0])), "{vary} changes nothing");
+}
+
+/// Each changes keys that follow from it, and that a scenario with all defaults filled in has as they were.
+#[test]
+fn what_follows_from_a_varied_key_follows_when_a_comparison_is_made_again() {
+    for vary in [
+        "access.preset=2012,n-home,ac-vendor",
+        "hosts.0.congestion_control=cubic,newreno,bbr",
+        "hosts.0.era=2012,modern",
+        "access.kind=wifi,wired",
+        "hosts.0.flows.0.kind=bulk,ping",
+    ] {
+        compared_again(AS_TYPED, &[], vary, true);
+    }
+}
+
+#[test]
+fn files_of_a_comparison_are_read_up_to_the_end_of_each_case_when_it_is_made_again() {
+    let trace = [("path.csv", "at_s,rate_mbps\n0,8\n3.5,1\n5,2\n")];
+    let with_trace = format!("{AS_TYPED}[[changes]]\ntrace = \"path.csv\"\n");
+    compared_again(&with_trace, &trace, "duration_s=3,6", true);
+    // Otherwise the rows are kept and the file is not needed; nor is that of flows.
+    compared_again(&with_trace, &trace, "hosts.0.count=1,3", false);
+    let arrivals = [("at.txt", "0.5\n1.2\n1.5\n4.5\n")];
+    let flows = "[[hosts.flows]]\nkind = \"transfers\"\ntransfer_kib = 500\narrivals = \"at.txt\"\n";
+    let with_arrivals = format!("{AS_TYPED}{flows}");
+    compared_again(&with_arrivals, &arrivals, "duration_s=3,6", true);
+    compared_again(&with_arrivals, &arrivals, "hosts.0.count=1,3", false);
+}

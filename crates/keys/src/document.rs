@@ -95,6 +95,11 @@ impl Document {
         Some(self.override_of(key).map_or(folder, Override::folder))
     }
 
+    /// The keys that the file or table and the overrides set, as written: without defaults.
+    pub fn written(&self) -> &Table {
+        &self.given
+    }
+
     /// The table at the top.
     pub fn top(&self) -> Part<'_> {
         Part { document: self, table: &self.table, path: Path::default() }

@@ -15,10 +15,13 @@ pub fn comparison(
     varied: &[Vary],
     cases: Vec<CaseResult>,
 ) -> Comparison {
+    let set = cases.iter().flat_map(|case| &case.settings).map(|setting| setting.key.as_str());
+    let written = Some(scenario.written_for(set));
     let seeds = cases.first().map(|case| case.runs.iter().map(|run| run.seed).collect()).unwrap_or_default();
     Comparison {
         schema_version: SCHEMA_VERSION,
         scenario: scenario.to_json(),
+        written,
         hosts_kind,
         build,
         varied: varied.iter().map(|vary| Varied { key: vary.key().to_owned(), values: vary.values() }).collect(),

@@ -16,7 +16,7 @@ pub const STUDY_FILE: &str = "study.json";
 pub const POINTS_FILE: &str = "points.csv";
 /// The page in each of these folders.
 pub const REPORT_FILE: &str = "report.html";
-/// The scenario of a run or of a comparison, with defaults and `--set` filled in, as a file that can run again.
+/// The scenario as a file that can run again: of a run with defaults and `--set` filled in, of a comparison with `--set` alone.
 pub const SCENARIO_FILE: &str = "scenario.toml";
 
 /// The files that [`write_run`] may write, relative to its folder.
@@ -79,7 +79,10 @@ pub fn write_comparison(
 ) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(COMPARISON_FILE), &comparison.to_json())?;
-    write_scenario(folder, &comparison.scenario)?;
+    match comparison.to_toml() {
+        Some(scenario) => write(&folder.join(SCENARIO_FILE), &scenario)?,
+        None => write_scenario(folder, &comparison.scenario)?,
+    }
     let folders = case_folders(comparison, runs);
     for ((_, run, series), of_case) in runs.iter().zip(&folders) {
         write_run(&folder.join(of_case), run, series, formats)?;
@@ -202,8 +205,15 @@ fn write_figures(folder: &Path, figures: &[Figure], formats: &[FigureFormat]) ->
 /// A result of another version may have keys unknown here. They remain in its result, and there is no such file.
 fn write_scenario(folder: &Path, scenario: &serde_json::Value) -> Result<(), ReportError> {
     let scenario = Scenario::from_json(scenario);
-    scenario.map_or(Ok(()), |scenario| write(&folder.join(SCENARIO_FILE), &scenario.to_toml()))
+    let file = |scenario: Scenario| format!("{ALL_KEYS}{}", scenario.to_toml());
+    scenario.map_or(Ok(()), |scenario| write(&folder.join(SCENARIO_FILE), &file(scenario)))
 }
+
+/// What stands above all keys of a run.
+const ALL_KEYS: &str = "\
+# Every key is written out, with defaults and --set. A key that follows from another one, as the stack from hosts.era, keeps its value
+# when --set changes the other: leave it out first, or begin with the scenario of the run.
+";
 
 fn make(folder: &Path) -> Result<(), ReportError> {
     std::fs::create_dir_all(folder).map_err(|source| ReportError::Write { path: folder.to_owned(), source })

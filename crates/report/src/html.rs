@@ -117,7 +117,8 @@ pub(crate) fn comparison(
             "figures": figures,
             "cases": cases.collect::<Vec<_>>(),
             "command": compare_command(comparison, &used, kernels),
-            "scenario": scenario(&comparison.scenario),
+            "scenario": comparison.to_toml().unwrap_or_else(|| scenario(&comparison.scenario)),
+            "is_as_written": comparison.written.is_some(),
         }),
     )
 }

@@ -11,6 +11,10 @@ pub struct Comparison {
     pub schema_version: u32,
     /// The scenario without the varied keys: [`crate::Scenario::to_json`].
     pub scenario: serde_json::Value,
+    /// The keys that its file and the overrides set, from which the cases are made: [`crate::Scenario::written_for`]. `None` in files
+    /// without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<serde_json::Value>,
     /// The habitat of the runs.
     pub hosts_kind: HostsKind,
     /// The build of lasthop that wrote this.
@@ -173,6 +177,12 @@ pub struct Interval {
 impl ResultFile for Comparison {}
 
 impl Comparison {
+    /// The scenario of which the cases can be run again, as a file; `None` if the comparison does not have it.
+    pub fn to_toml(&self) -> Option<String> {
+        let table = toml::Table::deserialize(self.written.as_ref()?).ok()?;
+        toml::to_string(&table).ok()
+    }
+
     /// The scenario's purpose, in one line.
     pub fn name(&self) -> &str {
         self.scenario["name"].as_str().unwrap_or("unnamed")

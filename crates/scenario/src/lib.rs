@@ -29,6 +29,7 @@ mod tcp_switches;
 mod trace;
 mod traffic;
 mod wiring;
+mod written;
 
 pub use cells::{Layout, Place};
 pub use comparison::{

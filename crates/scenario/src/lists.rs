@@ -53,6 +53,12 @@ const LISTS: [List; 2] = [
     },
 ];
 
+/// The keys of a flow's table whose values are paths, each with the key of what the file says.
+pub(crate) fn files_of(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let named = |list: &List| flow.get(list.of).and_then(Value::as_str).is_some_and(|name| list.is_file(name));
+    LISTS.iter().filter(move |list| named(list)).map(|list| (list.of, list.as_text))
+}
+
 /// Puts what the files say in the places of their paths.
 pub(crate) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
     let end_s = document.table.get(key!(ScenarioKeys, duration_s)).and_then(Value::as_float).unwrap_or(f64::MAX);
@@ -76,11 +82,15 @@ pub(crate) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
 }
 
 impl List {
+    /// Whether a value is a path: there are names of distributions, too.
+    fn is_file(&self, name: &str) -> bool {
+        self.optional || Points::of(name).is_none()
+    }
+
     /// Whether there was a file.
     fn expand(&self, document: &Document, flow: &Path, table: &mut Table, end_s: f64) -> Result<bool, ScenarioError> {
         let here = flow.key(self.of);
-        let is_file = |name: &&str| self.optional || Points::of(name).is_none();
-        let name = table.get(self.of).and_then(Value::as_str).filter(is_file);
+        let name = table.get(self.of).and_then(Value::as_str).filter(|name| self.is_file(name));
         let Some(name) = name.map(str::to_owned) else { return Ok(false) };
         if table.get("kind").and_then(Value::as_str) != Some("transfers") {
             return Ok(false);

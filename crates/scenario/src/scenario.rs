@@ -56,6 +56,7 @@ pub struct Scenario {
     /// The kinds of hosts, as written.
     pub hosts: Vec<HostBlock>,
     pub(crate) table: Table,
+    pub(crate) written: Table,
     pub(crate) given: Vec<Given>,
     pub(crate) assumed_headers: Vec<AssumedHeader>,
     wiring: Wiring,
@@ -340,7 +341,7 @@ impl Scenario {
     fn from_document(file: &str, mut document: Document) -> Result<Self, ScenarioError> {
         let stem = std::path::Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy());
         document.table.entry(key!(ScenarioKeys, name)).or_insert_with(|| stem.into_owned().into());
-        let given = document.given();
+        let (given, written) = (document.given(), crate::written::written(&document));
         let traces = crate::trace::expand(&mut document)?;
         crate::lists::expand(&mut document)?;
         let keys = ScenarioKeys::read(&document.top())?;
@@ -373,6 +374,7 @@ impl Scenario {
             network,
             source: document.source(),
             given,
+            written,
             assumed_headers: traces.assumed,
             table: with_digests(document.table, &keys.hosts),
         })

@@ -356,6 +356,27 @@ fn a_long_trace_stays_a_file_with_its_digest() {
 }
 
 #[test]
+fn keys_as_written_have_the_rows_or_where_runs_may_read_others_the_whole_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("link.txt"), "at_s,rate_mbps\n1,5\n30,9\n").expect("written");
+    let scenario = load(&folder, &format!("{LINKS}{OF_LINK}"), &["hosts.0.count=7"]).expect("a scenario");
+    let place = folder.path().join("link.txt").display().to_string();
+    for (varied, trace, rate) in [
+        ("hosts.0.era", None, Some(5.0)),
+        ("changes[0].trace", Some(&*place), None),
+        ("duration_s", Some(&*place), None),
+    ] {
+        let written = scenario.written_for([varied]);
+        let change = &written["changes"][0];
+        assert_eq!((change["trace"].as_str(), change["rate_mbps"].as_f64()), (trace, rate), "{varied}");
+        // No defaults, but what the command line set.
+        let host = &written["hosts"][0];
+        assert_eq!((host["count"].as_u64(), host.get("era")), (Some(7), None));
+        assert_eq!((written["name"].as_str(), written.get("sample_ms")), (Some("some"), None));
+    }
+}
+
+#[test]
 fn a_wrong_row_far_down_is_named_and_rows_behind_the_run_are_not_read() {
     let (csv, mahimahi) = long(80_000);
     let of = |trace: &str, end_s: u32| {
