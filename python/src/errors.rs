@@ -108,6 +108,7 @@ pub(crate) fn of_case(error: CaseError<Refused>, file: &str) -> PyErr {
     let place = error_text(&error);
     match error {
         CaseError::Scenario { error, .. } => error.into_python(file, &place),
+        CaseError::Covered(..) => argument(place),
         CaseError::Label(_) | CaseError::Seed => {
             argument(format!("{place}; accepted: seeds= for seeds, and labels that differ"))
         }
@@ -119,6 +120,7 @@ fn error_text(error: &CaseError<Refused>) -> String {
     match error {
         CaseError::Label(label) => CaseError::<SimError>::Label(label.clone()).to_string(),
         CaseError::Seed => CaseError::<SimError>::Seed.to_string(),
+        CaseError::Covered(one, later) => CaseError::<SimError>::Covered(one.clone(), later.clone()).to_string(),
         CaseError::Scenario { label, .. } => format!("the case \"{label}\" cannot be run"),
     }
 }

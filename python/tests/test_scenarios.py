@@ -139,6 +139,8 @@ def test_other_errors_are_of_their_types(short: dict[str, Any], tmp_path: Path) 
         ({"vary": {"path.rtt_ms": []}}, "no values"),
         ({"vary": {"hosts.*.policy": "none"}}, "accepted: a list"),
         ({"vary": {"path.rtt_ms": [4, -4]}}, 'the case "rtt_ms=-4" cannot be run'),
+        ({"vary": {"hosts.0.era": ["2012"], "hosts.*.era": ["modern"]}}, "hosts.0.era=2012 has no effect before"),
+        ({"cases": {"a": {"hosts.0.era": "2012", "hosts[0].era": "modern"}}}, "accepted: each key once"),
         ({"seeds": 0}, "seeds=0"),
         ({"seeds": []}, "seeds="),
     ]:

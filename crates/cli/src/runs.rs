@@ -337,9 +337,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 /// `lasthop compare`.
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let common = &arguments.common;
-    if let Some([one, later]) = Vary::without_effect(&arguments.varied) {
-        bail!("--vary {one} has no effect before --vary {later}; accepted: each key once, with all its values");
-    }
     common.clock.check(common.hosts.hosts_kind())?;
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
     let cases = Vary::also(cases, "kernel", &common.clock.kernels());
@@ -365,7 +362,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         let place = error.to_string();
         match error {
             CaseError::Scenario { error, .. } => error.context(place),
-            CaseError::Label(_) => anyhow!(place),
+            CaseError::Label(_) | CaseError::Covered(..) => anyhow!(place),
             CaseError::Seed => anyhow!("{place}: --seeds N says how many"),
         }
     })?;

@@ -58,11 +58,7 @@ impl Case {
         }
         let overrides = settings.split_whitespace().map(Override::parse).collect::<Result<Vec<_>, _>>();
         let overrides = overrides.map_err(|error| error.to_string())?;
-        let pairs = overrides
-            .iter()
-            .enumerate()
-            .flat_map(|(at, one)| overrides[at + 1..].iter().map(move |later| (one, later)));
-        if let Some((one, later)) = pairs.into_iter().find(|(one, later)| later.covers(one)) {
+        if let Some([one, later]) = Override::without_effect(&overrides) {
             return Err(format!("{one} has no effect before {later}; accepted: each key once"));
         }
         let settings = overrides.iter().map(|setting| (setting.key(), setting.raw().to_owned())).collect();
@@ -155,6 +151,14 @@ impl Override {
         self.path.len() == earlier.path.len() && self.path.iter().zip(&earlier.path).all(same)
     }
 
+    /// The first one here of which nothing is left, for a later one covers it; and that one.
+    pub fn without_effect(overrides: &[Self]) -> Option<[&Self; 2]> {
+        overrides.iter().enumerate().find_map(|(at, one)| {
+            let later = overrides[at + 1..].iter().find(|later| later.covers(one));
+            later.map(|later| [one, later])
+        })
+    }
+
     fn new(text: &str, key: &str, raw: &str) -> Result<Self, DocumentError> {
         let path = steps(key);
         if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
@@ -225,14 +229,6 @@ impl Vary {
     /// Its values, as typed.
     pub fn values(&self) -> Vec<String> {
         self.values.iter().map(|value| value.raw.clone()).collect()
-    }
-
-    /// The first key here that has no effect, for a later one sets it in every case; and that one.
-    pub fn without_effect(varied: &[Self]) -> Option<[&str; 2]> {
-        let covers = |later: &Self, one: &Self| later.values[0].covers(&one.values[0]);
-        let mut pairs =
-            varied.iter().enumerate().flat_map(|(at, one)| varied[at + 1..].iter().map(move |later| (one, later)));
-        pairs.find(|(one, later)| covers(later, one)).map(|(one, later)| [one.key(), later.key()])
     }
 
     /// Every combination; the last `Vary` changes fastest. Without anything to vary, one case without settings.
@@ -365,7 +361,10 @@ mod tests {
 
     #[test]
     fn a_key_that_a_later_one_sets_in_every_case_is_found() {
-        let first = |keys: [&str; 2]| Vary::without_effect(&keys.map(|key| vary(&format!("{key}=1,2")))).is_some();
+        let first = |keys: [&str; 2]| {
+            let cases = Vary::cases(&keys.map(|key| vary(&format!("{key}=1,2"))));
+            cases.iter().all(|case| Override::without_effect(&case.overrides).is_some())
+        };
         assert!(first(["path.rtt_ms", "path.rtt_ms"]) && first(["hosts.0.count", "hosts[*].count"]));
         // Of the other blocks it stays.
         assert!(!first(["hosts.*.count", "hosts.0.count"]));

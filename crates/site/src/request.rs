@@ -106,7 +106,7 @@ impl Request {
                 plan_cases(&cases, &[], &[base.seed], |overrides| read(&self.toml, overrides)).map_err(|error| {
                     match &error {
                         CaseError::Scenario { error: why, .. } => format!("{error}: {why}"),
-                        CaseError::Label(_) | CaseError::Seed => error.to_string(),
+                        CaseError::Label(_) | CaseError::Covered(..) | CaseError::Seed => error.to_string(),
                     }
                 })?
             }
