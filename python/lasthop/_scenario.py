@@ -114,7 +114,7 @@ class Scenario:
         return hash(self.to_toml())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_read_again, (self.to_toml(), self.name))
+        return (_read_again, (self._core.written(), self.name))
 
     def __repr__(self) -> str:
         return f'<lasthop.Scenario "{self.name}": {self._core.host_count} hosts, {self.duration_s} s, seed {self.seed}>'

@@ -92,6 +92,11 @@ impl CoreScenario {
         self.scenario.to_toml()
     }
 
+    /// What was set alone, with absolute paths: read again, it is the same scenario also for overrides.
+    fn written(&self) -> String {
+        toml::to_string(self.scenario.written()).expect("a checked scenario is TOML")
+    }
+
     #[getter]
     fn name(&self) -> &str {
         &self.scenario.name
