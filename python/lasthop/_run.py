@@ -163,7 +163,7 @@ def study(
 
     Raises:
         ScenarioError: The study cannot be run as written; with file, line and key.
-        ArgumentError: An argument has a wrong type or value; with what is accepted.
+        ArgumentError: An argument has a wrong type or value; with what is accepted. The study has kernel hosts, which are for the command.
         OSError: The study cannot be read; `MissingFileError` if there is none.
         MemoryError: The runs would need more than half of the free memory.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.

@@ -132,6 +132,7 @@ def study(
 
     Raises:
         ScenarioError: The study cannot be run as written; with file, line and key.
+        ArgumentError: As for `compare`; or the study has kernel hosts, which are for the command.
         OSError: There is no such study, or it cannot be read.
         SchedulerLost: As for `compare`; so are `RuntimeError`, `ValueError` and `KeyboardInterrupt`.
     """

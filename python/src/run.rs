@@ -208,6 +208,10 @@ pub(crate) fn plan_study(
     seeds: Option<u64>,
 ) -> PyResult<(Study, Vec<PlannedRun>)> {
     let study = Study::load(path).map_err(|error| errors::study(&error))?;
+    if study.hosts == HostsKind::Kernel || study.has_kernel_case() {
+        let accepted = "a study of simulated hosts; `lasthop study` runs this one";
+        return Err(errors::argument(format!("{}: has kernel hosts; accepted: {accepted}", path.display())));
+    }
     let study = study.with_overrides(value::overrides_of(set)?);
     let planned = study.plan(seeds.unwrap_or(study.seeds)).map_err(|error| errors::study(&error))?;
     for run in &planned {

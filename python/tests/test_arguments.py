@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import lasthop
+import lasthop.dask
 import lasthop.plot
 
 SCENARIO: dict[str, Any] = {"duration_s": 1, "warmup_s": 0.5, "hosts": [{}]}
@@ -112,6 +113,19 @@ def test_the_message_has_the_accepted_range() -> None:
             lasthop.simulate(SCENARIO, seed=-1)
     with pytest.raises(FileNotFoundError):
         lasthop.simulate("nowhere.toml")
+
+
+@pytest.mark.parametrize("kernel", ['hosts = "kernel"', '[[cases]]\nlabel = "linux"\nhosts = "kernel"'])
+def test_a_study_with_kernel_hosts_is_not_judged_by_simulated_ones(tmp_path: Path, kernel: str) -> None:
+    file = tmp_path / "kernel.toml"
+    keys = 'title = "Linux"\nsource = "nobody"\nseeds = 1\n'
+    table, top = (kernel, "") if kernel.startswith("[[") else ("", kernel)
+    file.write_text(f"{keys}{top}\n{table}\n[scenario]\nduration_s = 2\nwarmup_s = 1\n[[scenario.hosts]]\n")
+    for study in (lasthop.study, lasthop.dask.study):
+        with pytest.raises(
+            lasthop.ArgumentError, match="accepted: a study of simulated hosts; `lasthop study` runs this one"
+        ):
+            study(file)
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
