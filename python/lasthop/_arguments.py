@@ -63,7 +63,10 @@ def seeds(value: Any) -> int | list[int]:
     which = list(value)
     if not which:
         raise refused("seeds", value, accepted)
-    return [whole(f"seeds[{place}]", of, 0, MOST_SEED) for place, of in enumerate(which)]
+    numbers = [whole(f"seeds[{place}]", of, 0, MOST_SEED) for place, of in enumerate(which)]
+    if len(set(numbers)) < len(numbers):
+        raise refused("seeds", value, "each seed once")
+    return numbers
 
 
 def jobs(value: Any) -> int | None:

@@ -100,7 +100,7 @@ def compare(
         scenario: A TOML file, its keys as a dict, or a `Scenario`.
         vary: Keys, each with its values; all combinations are run, the last key changes fastest.
         cases: Labels, each with its overrides, instead of `vary`.
-        seeds: With how many seeds each case runs, from the scenario's on, or with which.
+        seeds: With how many seeds each case runs, from the scenario's on, or with which, each once.
         set: Keys to change in all cases.
         series: Whether to keep the samples of all runs: some 170 bytes for each connection and sample.
         policy: A policy in Python, as of `simulate`: for cases in which a host's `policy` is "external", or for all.

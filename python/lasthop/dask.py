@@ -74,7 +74,7 @@ def compare(
         scenario: A TOML file, its keys as a dict, or a `Scenario`.
         vary: Keys, each with its values; all combinations are run, the last key changes fastest.
         cases: Labels, each with its overrides, instead of `vary`.
-        seeds: With how many seeds each case runs, from the scenario's on, or with which.
+        seeds: With how many seeds each case runs, from the scenario's on, or with which, each once.
         set: Keys to change in all cases.
         client: A client of the cluster; by default the current one (`distributed.default_client()`).
         store: A folder of this machine: runs in it are not done again, and each is put into it when it comes back.

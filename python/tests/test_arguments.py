@@ -68,7 +68,11 @@ WRONG: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         lambda of: lasthop.compare(SCENARIO, seeds=of),
         [*[of for of in NO_WHOLE if of != 1], 0, 1001, [-1], [0.5], [NAN]],
     ),
-    ("compare seeds", lambda of: lasthop.compare(SCENARIO, seeds=of), [None, [2**63], ["1"], range(0)]),
+    (
+        "compare seeds",
+        lambda of: lasthop.compare(SCENARIO, seeds=of),
+        [None, [2**63], ["1"], range(0), [1, 1, 1, 2], (3, np.int64(3))],
+    ),
     ("compare jobs", lambda of: lasthop.compare(SCENARIO, jobs=of), [*NO_WHOLE, 0]),
     ("compare series", lambda of: lasthop.compare(SCENARIO, series=of), [*NO_FLAG, None]),
     ("compare store", lambda of: lasthop.compare(SCENARIO, store=of), [*NO_PATH, True]),
@@ -107,6 +111,8 @@ def test_the_message_has_the_accepted_range() -> None:
         lasthop.simulate(SCENARIO, seed=-1)
     with pytest.raises(lasthop.ArgumentError, match=r"^seeds=0; accepted: a whole number from 1 to 1000, or a list"):
         lasthop.compare(SCENARIO, seeds=0)
+    with pytest.raises(lasthop.ArgumentError, match=r"^seeds=\[1, 1, 1, 2\]; accepted: each seed once$"):
+        lasthop.compare(SCENARIO, seeds=[1, 1, 1, 2])
     # As they were before, for those that catch them so.
     for kind in (ValueError, TypeError):
         with pytest.raises(kind):
