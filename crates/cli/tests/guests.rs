@@ -356,10 +356,11 @@ fn a_study_sets_guests_beside_simulated_hosts_and_its_plan_counts_their_memory()
     assert!(said(&many).contains("a smaller --jobs"), "{}", said(&many));
 }
 
-/// One upload over 802.11g, as mac80211 has it.
+/// One upload over 802.11g, as mac80211 has it, at nine tenths of what the air carries: a full one takes nearly all of the emulated
+/// processor in a build for tests, and is late in some.
 const OF_RADIOS: &str = "duration_s = 3\nwarmup_s = 1\n[access]\nstandard = \"802.11g\"\nrate_control = \"minstrel\"\n\
-                         queue = \"mac80211\"\nairtime_fairness = false\n[path]\nrtt_ms = 20\n[[hosts]]\nera = \"modern\"\n\
-                         [hosts.tcp]\ntsq_pacing_shift = 7\n[[hosts.flows]]\n";
+                         queue = \"mac80211\"\nairtime_fairness = false\n[path]\nrtt_ms = 20\nrate_mbps = 22\n\
+                         queue_packets = 1000\n[[hosts]]\nera = \"modern\"\n[hosts.tcp]\ntsq_pacing_shift = 7\n[[hosts.flows]]\n";
 
 #[test]
 fn linuxs_own_wifi_carries_an_upload_as_the_model_does_and_says_nothing_that_only_the_model_knows() {
@@ -374,14 +375,12 @@ fn linuxs_own_wifi_carries_an_upload_as_the_model_does_and_says_nothing_that_onl
     let file = file.display().to_string();
     let json = |more: &[&str]| -> Value {
         let output = run(&[&["run", &file, "--json"], more].concat());
-        let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
-        // Some builds for tests need a little more than the emulated processor can do, and are late, which is all that may be wrong.
-        assert!(result["valid"] == true || result["invalid_kinds"] == serde_json::json!(["late"]), "{}", said(&output));
-        result
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("one JSON document")
     };
     let linux = json(&["--hosts", "kernel", "--clock", "virtual", "--wifi", "mac80211"]);
     let model = json(&[]);
-    assert_eq!(linux["wifi"], "mac80211", "{linux}");
+    assert_eq!((&linux["wifi"], &linux["valid"]), (&"mac80211".into(), &true.into()), "{linux}");
     assert_eq!(model["wifi"], Value::Null);
     let of = |result: &Value, at: &str| result.pointer(at).and_then(Value::as_f64).unwrap_or(f64::NAN);
     for (at, least, most) in [
@@ -422,7 +421,8 @@ fn a_program_finds_this_machines_files_changes_none_and_two_runs_are_equal() {
     std::fs::write(&file, "a text of this machine\n").expect("written");
     let path = file.display().to_string();
     let script = format!(
-        "cat {path}; echo changed > {path}; cat {path}; pwd; echo home $HOME; test -t 1 -o -t 2 || echo no terminal; ls -la /usr/bin | wc -l; exit 3"
+        "cat {path}; echo changed > {path}; cat {path}; pwd; echo home $HOME; test -t 1 -o -t 2 || echo no terminal; \
+         ls -la /usr/bin | wc -l; exit 3"
     );
     let folder = std::fs::canonicalize(env!("CARGO_TARGET_TMPDIR")).expect("it is there").display().to_string();
     let (first, wrote, code) = executed(&["sh", "-c", &script]);

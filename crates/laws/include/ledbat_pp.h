@@ -10,8 +10,8 @@
  *   delay above it      G - W (delay / T - 1) segments a round trip, and not less than -W / 2
  *   slowdown            two round trips after slow start, and then each nine times as long as the last one took: W = 2 for two
  *                       round trips, and slow start back to what it was, so that the lowest round trip is seen
- *   loss                ssthresh = max(W / 2, 2), W the window before the slowdown if it is in one
- *   timeout             the same, then slow start back to it
+ *   loss                ssthresh = max(W / 2, 2); in a slowdown, half of the window before it comes back
+ *   timeout             the same, and slow start back to it
  *
  * Leaves out one-way delays: no sender here has them, and the draft takes round trips too.
  */

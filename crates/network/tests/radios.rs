@@ -556,9 +556,9 @@ fn frames_for_all_that_collide_are_counted_where_each_radio_hears_for_itself() {
     assert_eq!((air.counts().collided, air.counts().collisions), (2, 1));
 }
 
-/// Voice of an access point and a station that come and go, with losses: nothing is forgotten on the air.
+/// Frames of all categories, to one, to all and to nobody, that come and go, with losses: nothing is forgotten on the air.
 #[test]
-fn every_frame_of_voice_is_done_at_last() {
+fn every_frame_is_done_at_last() {
     let modulation = Modulation { mcs: 4, ..Modulation::new(Standard::N) };
     for seed in 0..40_u64 {
         let config = WifiConfig {
