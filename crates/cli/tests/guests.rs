@@ -510,10 +510,7 @@ fn what_cannot_run_in_virtual_time_is_refused_with_what_can() {
         (&["run", "one-station", "--hosts", "kernel", "--wifi", "mac80211-here"], "(accepted: model, mac80211)"),
         (&["run", "one-station", "--wifi", "mac80211-here"], "(accepted: model, mac80211)"),
         (&["exec", "one-station", "--clock", "virtual", "--wifi", "mac80211", "--", "true"], "accepted: --wifi model"),
-        (
-            &["run", &ten, "--hosts", "kernel", "--clock", "virtual", "--wifi", "mac80211"],
-            &cannot_have_ten,
-        ),
+        (&["run", &ten, "--hosts", "kernel", "--clock", "virtual", "--wifi", "mac80211"], &cannot_have_ten),
         (
             &[
                 "compare",
