@@ -48,6 +48,7 @@ mod tcp_switches;
 mod traffic;
 mod tun;
 mod valve;
+mod wakers;
 
 use agents::Agents;
 pub use agents::{Records, RecordsKept};

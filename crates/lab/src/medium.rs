@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::error::{Doing, Error, Result};
 use crate::measure::LATE_P99_US;
 use crate::real_time::{Histogram, LONGEST_WORK, be_ordinary, be_woken_exactly};
+use crate::wakers::{Wakers, is_waker};
 use lasthop_kernel::hwsim::{Address, Hwsim, MOST_RATES, Message, Outbox, Sent, Ticket, TxRate, messages, rate_flag};
 use lasthop_network::random::Streams;
 use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, Receivers, Tries, TryRate};
@@ -40,6 +41,7 @@ use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// The thermal noise of 20 MHz (-101 dBm) and a receiver's noise figure of 6 dB.
@@ -215,31 +217,37 @@ pub fn check_medium(scenario: &Scenario) -> Result<&WifiConfig> {
 /// The scenario describes none ([`check_medium`]); there are no such radios, the caller is not root, or another program is
 /// their medium. Nothing is changed then.
 pub fn medium(scenario: &Scenario, stop: &AtomicBool, began: impl FnOnce(usize)) -> Result<MediumReport> {
-    medium_of_run(scenario, &Window::new(), stop, began)
+    medium_of_run(scenario, &OfRun::default(), stop, began)
 }
 
-/// The part of a run in which a medium counts: the clock of the run, and from when until when on it. Empty until the run begins; the
-/// medium counts from its own beginning to its end where it stays so.
-pub(crate) type Window = OnceLock<(Clock, Time, Time)>;
+/// What a medium is told of the run that it is for. It is empty until then, and stays so without a run.
+#[derive(Default)]
+pub(crate) struct OfRun {
+    /// The clock of the run, and from when until when on it the medium counts. Else it counts from its own beginning to its end.
+    pub(crate) window: OnceLock<(Clock, Time, Time)>,
+    /// Who is told that a receiver's frames are done.
+    pub(crate) wakers: OnceLock<Wakers>,
+}
 
 /// The same, but for what it counts.
 pub(crate) fn medium_of_run(
     scenario: &Scenario,
-    window: &Window,
+    of_run: &OfRun,
     stop: &AtomicBool,
     began: impl FnOnce(usize),
 ) -> Result<MediumReport> {
     let wifi = check_medium(scenario)?;
     let hwsim = Hwsim::register()?;
     let made = std::fs::read_to_string(RADIOS).ok().and_then(|number| number.trim().parse().ok()).unwrap_or(0);
-    let mut medium = Medium::new(scenario, wifi.clone(), hwsim, made);
+    let mut medium = Medium::new(scenario, wifi.clone(), hwsim, made, of_run);
     began(medium.radios.len());
-    medium.run(window, stop)?;
+    medium.run(stop)?;
     Ok(medium.whole.take().unwrap_or_else(|| medium.report()))
 }
 
 struct Medium<'a> {
     scenario: &'a Scenario,
+    of_run: &'a OfRun,
     wifi: WifiConfig,
     hwsim: Hwsim,
     outbox: Outbox,
@@ -292,9 +300,10 @@ struct OnItsWay {
 }
 
 impl<'a> Medium<'a> {
-    fn new(scenario: &'a Scenario, wifi: WifiConfig, hwsim: Hwsim, made: u16) -> Self {
+    fn new(scenario: &'a Scenario, wifi: WifiConfig, hwsim: Hwsim, made: u16, of_run: &'a OfRun) -> Self {
         let mut medium = Self {
             scenario,
+            of_run,
             wifi,
             outbox: Outbox::new(hwsim.family()),
             hwsim,
@@ -318,7 +327,7 @@ impl<'a> Medium<'a> {
         medium
     }
 
-    fn run(&mut self, window: &Window, stop: &AtomicBool) -> Result<()> {
+    fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         let mut bounds = None;
         let mut datagram = Vec::new();
         let mut preferred = be_woken_exactly();
@@ -326,7 +335,11 @@ impl<'a> Medium<'a> {
         while !stop.load(Ordering::Relaxed) {
             for _ in 0..READS_IN_A_ROW {
                 match self.hwsim.receive(&mut datagram) {
-                    Ok(true) => self.take(&datagram)?,
+                    Ok(true) => {
+                        self.take(&datagram)?;
+                        // The loop of the path has the same priority: it goes first.
+                        thread::yield_now();
+                    }
                     Ok(false) => break,
                     // Frames came faster than they were read. Their senders know.
                     Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => self.unread += 1,
@@ -335,7 +348,7 @@ impl<'a> Medium<'a> {
             }
             self.deliver()?;
             let next = self.airs.values().filter_map(Air::next_wakeup).min();
-            let bound = match window.get() {
+            let bound = match self.of_run.window.get() {
                 Some((clock, from, until)) => {
                     let bounds = bounds.get_or_insert_with(|| vec![*until, *from]);
                     while bounds.last().is_some_and(|&bound| clock.now() >= bound) {
@@ -408,6 +421,16 @@ impl<'a> Medium<'a> {
         self.hwsim.send(&mut self.outbox).doing("cannot send frames to the radios")?;
         let now = self.clock.now();
         events.iter().for_each(|event| self.lateness.record(now.saturating_since(event.at())));
+        if let Some(wakers) = self.of_run.wakers.get() {
+            for event in &events {
+                let Event::Done { tag, .. } = event else { continue };
+                if let (from, Some(to), Some(air)) = (tag.from, tag.data_to, self.airs.get(&tag.frequency_mhz))
+                    && !air.has_frames(from, to)
+                {
+                    wakers.wake(from, to);
+                }
+            }
+        }
         self.events = events;
         self.events.clear();
         Ok(())
@@ -442,6 +465,10 @@ impl<'a> Medium<'a> {
         }
         self.radios[from].frequency_mhz = Some(frequency_mhz);
         let header = Header::of(sent.mpdu);
+        if header.is_data && self.of_run.wakers.get().is_some() && is_waker(&sent.mpdu[header.bytes..]) {
+            self.outbox.done(sent.ticket(), true, [TxRate::NONE; MOST_RATES], SIGNAL_DBM);
+            return self.hwsim.send(&mut self.outbox).doing("cannot send frames to the radios");
+        }
         if let Some(transmitter) = header.transmitter {
             self.radio_has(sent.radio, transmitter);
         }
@@ -638,6 +665,8 @@ struct Header {
     is_data: bool,
     user_priority: Option<u8>,
     sequence: u16,
+    /// Of the header, where it is of data and the MPDU has so many.
+    bytes: usize,
 }
 
 impl Header {
@@ -663,6 +692,7 @@ impl Header {
             is_beacon: kind == MANAGEMENT && subtype == BEACON,
             is_data: kind == DATA && subtype & NULL == 0,
             user_priority,
+            bytes: (qos_at + if subtype & QOS != 0 { 2 } else { 0 }).min(mpdu.len()),
             // Behind four bits of the fragment's number.
             sequence: mpdu.get(22..24).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]) >> 4),
         }

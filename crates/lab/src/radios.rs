@@ -10,6 +10,7 @@
 //! - The medium is [`crate::medium()`], a thread of the run; the path with its delays, rates and losses is the model's network without Wi-Fi.
 //! - 802.11g has no QoS: it contends by DCF, as the model's. 802.11n has no aggregates: all of it is voice, which mac80211 never aggregates,
 //!   by DSCP 46 from stations, and down by a map of all DSCPs to user priority 6.
+//! - mac80211 looks at its queues whenever a receiver's frames are done ([`crate::wakers`]).
 //! - Nobody asks for addresses (ARP), and there is no IPv6: the air has the scenario's packets and beacons of once a second.
 //!
 //! *What it leaves out*: airtime fairness, for hwsim tells no airtimes; aggregates; several cells; changes of the scenario.
@@ -18,11 +19,12 @@ use crate::addresses::AddressPlan;
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Error, Result};
 use crate::hosts::{DeviceDrops, Hosts, stack_of};
-use crate::medium::{LinkCount, MediumReport, Window, check_medium, medium_of_run};
+use crate::medium::{LinkCount, MediumReport, OfRun, check_medium, medium_of_run};
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::process::Process;
 use crate::tun::INTERFACE;
+use crate::wakers::Wakers;
 use lasthop_network::{AccessConfig, HostConfig, QueueConfig, Standard, Topology, WiredAccessConfig};
 use lasthop_scenario::{AccessResult, HostSpec, Scenario, StationResult};
 use lasthop_units::{Rate, Span, Time};
@@ -192,7 +194,7 @@ pub(crate) fn take_radio(number: usize, namespace: &Namespace, name: &str) -> Re
 
 /// An access point with its stations, and the medium between them. All of it ends with this.
 pub(crate) struct Cell {
-    window: Arc<Window>,
+    of_run: Arc<OfRun>,
     stop: Arc<AtomicBool>,
     medium: Option<JoinHandle<Result<MediumReport>>>,
     programs: Vec<Process>,
@@ -210,13 +212,13 @@ impl Cell {
         access_point: &Namespace,
         ended: &AtomicBool,
     ) -> Result<Option<Self>> {
-        let (window, stop) = (Arc::new(Window::new()), Arc::new(AtomicBool::new(false)));
+        let (of_run, stop) = (Arc::new(OfRun::default()), Arc::new(AtomicBool::new(false)));
         let (began, begins) = mpsc::channel();
         let medium = {
-            let (scenario, window, stop) = (scenario.clone(), Arc::clone(&window), Arc::clone(&stop));
-            thread::spawn(move || medium_of_run(&scenario, &window, &stop, move |_| began.send(()).unwrap_or_default()))
+            let (scenario, of_run, stop) = (scenario.clone(), Arc::clone(&of_run), Arc::clone(&stop));
+            thread::spawn(move || medium_of_run(&scenario, &of_run, &stop, move |_| began.send(()).unwrap_or_default()))
         };
-        let mut cell = Self { window, stop, medium: Some(medium), programs: Vec::new() };
+        let mut cell = Self { of_run, stop, medium: Some(medium), programs: Vec::new() };
         if begins.recv().is_err() {
             let ended = cell.report().err();
             return Err(ended.unwrap_or_else(|| Error::Machine("the medium of the radios has not begun".to_owned())));
@@ -266,12 +268,14 @@ impl Cell {
                 .iter()
                 .try_for_each(|&(host, station)| netlink.add_neighbour(index, AddressPlan::host(host), station))
         })?;
+        let addressed = specs.iter().zip(hosts.hosts()).map(|(spec, host)| (host, AddressPlan::host(spec.index)));
+        let _ = cell.of_run.wakers.set(Wakers::new(access_point, &addressed.collect::<Vec<_>>())?);
         Ok(Some(cell))
     }
 
     /// What is counted is from the end of the warm-up to the end of this run.
     pub(crate) fn count(&self, clock: Clock, schedule: Schedule) {
-        let _ = self.window.set((clock, Time::ZERO + schedule.warmup, Time::ZERO + schedule.end));
+        let _ = self.of_run.window.set((clock, Time::ZERO + schedule.warmup, Time::ZERO + schedule.end));
     }
 
     /// Ends the medium, and says what it has counted.

@@ -410,6 +410,12 @@ impl<T: Clone> Air<T> {
         }
     }
 
+    /// Whether a frame of one radio for another waits or is on its way.
+    pub fn has_frames(&self, from: usize, to: usize) -> bool {
+        let mut own = self.radios[from].contenders.into_iter().flatten();
+        own.any(|sender| self.senders[sender].queue.iter().any(|waiting| waiting.frame.to == Receivers::One(to)))
+    }
+
     /// What it has counted.
     pub const fn counts(&self) -> &Counts {
         &self.counts
