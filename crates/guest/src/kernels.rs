@@ -126,6 +126,9 @@ const NEEDED: [(&str, Option<&str>); 10] = [
     ("CONFIG_VIRTIO_PCI", Some("virtio_pci")),
 ];
 
+/// What it also needs on amd64, to find its devices and to turn itself off.
+const OF_AMD64: (&str, Option<&str>) = ("CONFIG_ACPI", None);
+
 /// How folders of work begin.
 const WORK: &str = ".work-";
 /// Locked by the process that fetches one.
@@ -385,7 +388,7 @@ impl Kernels {
             of_programs: unpacking(of_jobs.clone()).all(OF_PROGRAMS)?,
             of_jobs,
         };
-        let mut lacking = lacking(tree, &release, &found)?;
+        let mut lacking = lacking(tree, (&release, architecture), &found)?;
         if modules.of_arrival.is_empty() {
             lacking.push("CONFIG_FW_CFG_SYSFS=m (the module qemu_fw_cfg)".to_owned());
         }
@@ -559,7 +562,11 @@ pub(crate) fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) -> Result<()> {
 
 /// The options that a kernel lacks, as far as its folder tells: by `.config` or `config-RELEASE`, else by `modules.builtin`. Without
 /// these nothing is known: what is no module may be built in.
-fn lacking(tree: &Path, release: &str, modules: &BTreeMap<String, PathBuf>) -> Result<Vec<String>> {
+fn lacking(
+    tree: &Path,
+    (release, architecture): (&str, Architecture),
+    modules: &BTreeMap<String, PathBuf>,
+) -> Result<Vec<String>> {
     let read = |path: &Path| fs::read_to_string(path).at("cannot read", path);
     let of_release = format!("config-{release}");
     let own = Some(tree.join(".config")).filter(|path| path.is_file());
@@ -588,7 +595,8 @@ fn lacking(tree: &Path, release: &str, modules: &BTreeMap<String, PathBuf>) -> R
             (None, _) => None,
         }
     };
-    Ok(NEEDED.iter().filter_map(of).collect())
+    let of_processor = (architecture == Architecture::Amd64).then_some(&OF_AMD64);
+    Ok(NEEDED.iter().chain(of_processor).filter_map(of).collect())
 }
 
 /// What unpacks a kernel's modules into a folder.
@@ -705,7 +713,10 @@ mod tests {
         let tree = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| fs::write(tree.path().join(name), text).expect("written");
         let modules = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), PathBuf::new())).collect();
-        let lacks = |names: &[&str]| lacking(tree.path(), "6.99", &modules(names)).expect("readable");
+        let of = |architecture, names: &[&str]| {
+            lacking(tree.path(), ("6.99", architecture), &modules(names)).expect("readable")
+        };
+        let lacks = |names: &[&str]| of(Architecture::Arm64, names);
         // Nothing is known.
         assert!(lacks(&[]).is_empty());
         write("modules.builtin", "kernel/drivers/virtio/virtio-pci.ko\nkernel/drivers/net/tun.ko\n");
@@ -719,6 +730,7 @@ mod tests {
         write("config-6.98", "");
         write("config-6.99", &all);
         assert!(lacks(&[]).is_empty());
+        assert_eq!(of(Architecture::Amd64, &[]), ["CONFIG_ACPI"]);
         let without = all.replace("CONFIG_CGROUPS=y", "# CONFIG_CGROUPS is not set");
         write(".config", &without.replace("CONFIG_9P_FS=y", "CONFIG_9P_FS=m"));
         assert_eq!(lacks(&["9pnet"]), ["the module 9p of CONFIG_9P_FS=m", "CONFIG_CGROUPS"]);

@@ -2,8 +2,10 @@
 //! container that shares the cache.
 
 use crate::error::{At as _, Result};
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -36,8 +38,24 @@ impl Work {
     /// Takes the place of another folder, and stays there. If there was one, that goes with this.
     pub(crate) fn take_the_place_of(&self, to: &Path) -> Result<()> {
         let flags = if to.exists() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
-        renameat2(AT_FDCWD, self.path(), AT_FDCWD, to, flags).map_err(std::io::Error::from).at("cannot write", to)
+        match renameat2(AT_FDCWD, self.path(), AT_FDCWD, to, flags) {
+            // File systems without the flags, such as NFS.
+            Err(Errno::EINVAL | Errno::ENOSYS) => in_three_steps(self.path(), to),
+            moved => moved.map_err(io::Error::from),
+        }
+        .at("cannot write", to)
     }
+}
+
+/// The same where folders cannot be exchanged at once: meanwhile there may be none.
+fn in_three_steps(from: &Path, to: &Path) -> io::Result<()> {
+    let aside = from.with_extension("aside");
+    if !to.exists() {
+        return fs::rename(from, to);
+    }
+    fs::rename(to, &aside)?;
+    fs::rename(from, to)?;
+    fs::rename(aside, from)
 }
 
 fn locked(folder: &Path, how: FlockArg) -> Option<Flock<File>> {
@@ -71,5 +89,22 @@ mod tests {
         drop(other);
         drop(mine);
         assert_eq!(fs::read_dir(parent.path()).expect("readable").count(), 1);
+    }
+
+    #[test]
+    fn a_folder_takes_the_place_of_another_also_in_three_steps() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let [from, to] = ["from", "to"].map(|name| parent.path().join(name));
+        let make = |folder: &Path, file: &str| {
+            fs::create_dir(folder).expect("made");
+            fs::write(folder.join(file), "").expect("written");
+        };
+        make(&from, "new");
+        in_three_steps(&from, &to).expect("moved");
+        assert!(to.join("new").exists() && !from.exists());
+        make(&from, "newer");
+        in_three_steps(&from, &to).expect("exchanged");
+        assert!(to.join("newer").exists() && from.join("new").exists());
+        assert_eq!(fs::read_dir(parent.path()).expect("readable").count(), 2);
     }
 }
