@@ -273,7 +273,9 @@ impl<'a> Agent<'a> {
             self.sights.extend(sockets.iter().map(flow_sight));
         }
         let peers = self.hearing.neighbourhood(now);
-        let samples: Vec<_> = sockets.iter().map(|socket| flow_sample(socket, &self.config.rules)).collect();
+        let bounds_received = self.tcp.as_ref().is_some_and(|tcp| tcp.bounds_received());
+        let sample = |socket| flow_sample(socket, &self.config.rules, bounds_received);
+        let samples: Vec<_> = sockets.iter().map(sample).collect();
         let observations = self.governor.observe(now, &samples);
         let asleep = self.tcp.as_ref().map_or(0, |tcp| tcp.asleep());
         Ok(Some(Seen { now, late, sockets, asleep, samples, observations, peers }))

@@ -60,6 +60,7 @@ impl Scripted {
             local,
             remote: SocketAddr::from((Ipv4Addr::new(198, 51, 100, (cookie % 200) as u8), 443)),
             interface_index: 1,
+            in_container: false,
             congestion_control: "lasthop".into(),
             controlled: true,
             left: None,

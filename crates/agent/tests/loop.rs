@@ -158,6 +158,21 @@ fn connections_of_another_control_are_not_bounded_and_those_that_are_gone_are_fo
 }
 
 #[test]
+fn what_is_received_counts_as_bounded_only_where_it_can_be() {
+    let of_a_container = SocketSample { in_container: true, ..sample(8, 100, 100) };
+    let fake = fake(vec![sample(7, 100, 100), of_a_container]);
+    let mut config = config("lo", "fixed");
+    config.policy.bound_receive_segments = Some(30);
+    let agent = Running::start(config, fake.clone());
+    let both = Some(Bound { max_receive_bytes: 30 * 1448, ..Bound::at_most(32) });
+    let bounds = |tick: &lasthop_status::record::Tick| tick.flows.iter().map(|flow| flow.bound).collect::<Vec<_>>();
+    agent.wait_for_tick("not the container's", |tick| bounds(tick) == [both, Some(Bound::at_most(32))]);
+    fake.lock().expect("no panic").receives_freely = true;
+    agent.wait_for_tick("an old kernel", |tick| bounds(tick) == [Some(Bound::at_most(32)); 2]);
+    agent.stop().0.expect("a clean stop");
+}
+
+#[test]
 fn a_connection_that_takes_another_control_loses_its_bound() {
     let fake = fake(vec![sample(7, 100, 100)]);
     let agent = Running::start(config("lo", "fixed"), fake.clone());

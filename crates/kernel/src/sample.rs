@@ -67,6 +67,8 @@ pub struct SocketSample {
     pub remote: SocketAddr,
     /// The interface that its packets leave by, in the network namespace of the socket.
     pub interface_index: u32,
+    /// Whether that is another one than ours: then what it receives is not bounded.
+    pub in_container: bool,
     /// The name of its congestion control.
     pub congestion_control: Arc<str>,
     /// Whether this loader controls it.
@@ -161,6 +163,7 @@ fn sample(record: Record, congestion_control: Arc<str>) -> SocketSample {
         local: record.ends.local(),
         remote: record.ends.remote(),
         interface_index: record.interface_index,
+        in_container: record.in_container != 0,
         congestion_control,
         controlled: record.controlled != 0,
         left: Left::from_kernel(record.left),

@@ -202,6 +202,9 @@ fn the_connections_of_another_namespace_through_the_interface_are_governed_on_re
     assert_eq!(told, [&before, &after, &six, &own].map(Flow::cookie).into());
     let observed = kernel.observe().expect("a walk").sockets;
     assert_eq!(observed.iter().map(|sample| sample.cookie).collect::<std::collections::BTreeSet<_>>(), told);
+    for sample in observed.iter() {
+        assert_eq!(sample.in_container, sample.cookie != own.cookie(), "{sample:?}");
+    }
     // Somebody outside downloads from there, as by a published port.
     let served = Flow::idle(&net.b, &net.a, A4);
     assert_eq!(control(&*served.receiver), kernel.name());

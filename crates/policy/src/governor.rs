@@ -31,6 +31,8 @@ pub struct FlowSample {
     pub controllable: bool,
     /// Whether it is left alone, whatever the policy decides: limits are not split over it.
     pub left_alone: bool,
+    /// Whether TCP cannot bound what it receives.
+    pub receives_freely: bool,
     /// What a rule of the host allows it, whatever the policy decides; `None`: there is none for it.
     pub limit: Option<Limit>,
 }
@@ -173,6 +175,9 @@ impl Governor {
     ) -> Turn {
         let Decision { flows: mut decisions, new_flows } =
             self.policy.on_tick(&Observation { now, flows: &observations, peers });
+        for (_, decided) in samples.iter().zip(&mut decisions).filter(|(sample, _)| sample.receives_freely) {
+            decided.receive_freely();
+        }
         limit(samples, &observations, &mut decisions);
         self.counts.terminals_max = self.counts.terminals_max.max(peers.terminals());
 
@@ -389,6 +394,25 @@ mod tests {
             []
         );
         assert_eq!(governor.counts().bounds_changed, 2);
+    }
+
+    #[test]
+    fn a_download_that_cannot_be_bounded_counts_as_not_controlled() {
+        let receive = || PolicySettings { bound_receive_segments: Some(30), ..settings(PolicyName::Fixed) };
+        let download = |receives_freely| FlowSample { receives_freely, ..sample(7, 1, 100) };
+        let decided = |settings: PolicySettings, sample| {
+            Governor::new(settings.build(), true).on_tick(at(1), &[sample], &Neighbourhood::alone())
+        };
+        let bounds = |turn: Turn| turn.bounds.first().and_then(|(_, bound)| *bound);
+        let both = Bound { max_receive_bytes: 30 * 1448, ..Bound::at_most(64) };
+        assert_eq!(bounds(decided(receive(), download(false))), Some(both));
+        assert_eq!(bounds(decided(receive(), download(true))), Some(Bound::at_most(64)));
+
+        let enabled = Some(Enabled { at: at(1), by: Trigger::Always });
+        let only = Bound { max_receive_bytes: 30 * 1448, ..Bound::default() };
+        let mut decision = FlowDecision::new(FlowId(7), enabled, Ok((only, Reason::NotBulk)));
+        decision.receive_freely();
+        assert_eq!(decision, FlowDecision::new(FlowId(7), None, Err(Reason::ReceivesFreely)));
     }
 
     #[test]

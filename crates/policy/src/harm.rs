@@ -47,7 +47,7 @@ impl fmt::Display for Harm {
             Self::Queue { queue, aim } => write!(
                 f,
                 "under limits round trips stayed {:.0} ms above the lowest, and {:.0} ms were aimed at: a device without the \
-                 agent, or a connection that escapes it, fills the queue",
+                 agent, a connection that escapes it, or a download that it cannot limit, fills the queue",
                 queue.as_millis_f64(),
                 aim.as_millis_f64()
             ),

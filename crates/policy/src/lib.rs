@@ -217,6 +217,15 @@ impl FlowDecision {
         Self { id, bound, enabled, reason }
     }
 
+    /// Takes away the limit of what it receives, which cannot be applied.
+    fn receive_freely(&mut self) {
+        let Some(bound) = self.bound.as_mut().filter(|bound| bound.max_receive_bytes > 0) else { return };
+        bound.max_receive_bytes = 0;
+        if *bound == Bound::default() {
+            *self = Self::new(self.id, None, Err(Reason::ReceivesFreely));
+        }
+    }
+
     /// Since when it is under control; `None`: not under control.
     pub fn enabled_at(&self) -> Option<Time> {
         self.enabled.map(|enabled| enabled.at)

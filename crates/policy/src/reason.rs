@@ -117,6 +117,8 @@ pub enum Reason {
     },
     /// Not under control: too little is sent or received to fill a queue.
     NotBulk,
+    /// Not under control: what it receives would be limited, and cannot be.
+    ReceivesFreely,
     /// Not under control on purpose: control did not help.
     Free {
         /// Why.
@@ -160,6 +162,7 @@ impl Reason {
             Self::NotFull { .. } => "not-full",
             Self::Waits { .. } => "waits",
             Self::NotBulk => "not-bulk",
+            Self::ReceivesFreely => "receives-freely",
             Self::Free { .. } => "free",
             Self::PeersCalm { .. } => "peers-calm",
             Self::Released { .. } => "released",
@@ -225,6 +228,7 @@ impl fmt::Display for Reason {
                 aim.as_millis_f64()
             ),
             Self::NotBulk => f.write_str("too little is sent or received to fill a queue"),
+            Self::ReceivesFreely => f.write_str("what it receives cannot be limited here"),
             Self::NotFull { excess } => {
                 write!(f, "nothing is congested: RTTs are {:.0} ms above the lowest", excess.as_millis_f64())
             }

@@ -66,7 +66,7 @@ fn own_policy(host: &HostSpec) -> Box<dyn Policy + Send> {
 
 /// An end of a connection on this host, as the agent sees it.
 pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
-    FlowSample { id, tcp: info.tcp, controllable: true, left_alone: false, limit: None }
+    FlowSample { id, tcp: info.tcp, controllable: true, left_alone: false, receives_freely: false, limit: None }
 }
 
 impl Agent {

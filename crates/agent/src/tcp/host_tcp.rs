@@ -63,6 +63,11 @@ pub trait HostTcp {
         Kernel::BOUNDS_MOST
     }
 
+    /// Whether what sockets receive can be bounded, as far as is known.
+    fn bounds_received(&self) -> bool {
+        true
+    }
+
     /// Changes of state since the last call, and how many were lost.
     ///
     /// # Errors
@@ -113,12 +118,13 @@ pub struct Loaded {
 pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> Result<Loaded> + 'a;
 
 /// What policies see of a socket.
-pub(crate) fn flow_sample(sample: &SocketSample, rules: &[RuleConfig]) -> FlowSample {
+pub(crate) fn flow_sample(sample: &SocketSample, rules: &[RuleConfig], bounds_received: bool) -> FlowSample {
     FlowSample {
         id: FlowId(sample.cookie),
         tcp: sample.tcp,
         controllable: sample.controlled,
         left_alone: rules::left_by(rules, sample).is_some() || sample.left.is_some_and(|left| left != Left::Yet),
+        receives_freely: sample.in_container || !bounds_received,
         limit: rules::limit(rules, sample),
     }
 }

@@ -316,6 +316,10 @@ impl HostTcp for KernelTcp {
         self.asleep
     }
 
+    fn bounds_received(&self) -> bool {
+        !self.receives_unbounded
+    }
+
     fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64> {
         Ok(self.kernel.poll_state_changes(each)?)
     }

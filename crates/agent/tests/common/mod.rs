@@ -157,6 +157,8 @@ pub struct Fake {
     pub room: Option<usize>,
     /// Connections that are only counted.
     pub asleep: u64,
+    /// What is received cannot be bounded.
+    pub receives_freely: bool,
 }
 
 pub struct Applied {
@@ -203,6 +205,10 @@ impl HostTcp for FakeTcp {
 
     fn asleep(&self) -> u64 {
         self.fake().asleep
+    }
+
+    fn bounds_received(&self) -> bool {
+        !self.fake().receives_freely
     }
 
     fn bounds_most(&self) -> usize {
@@ -280,6 +286,7 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         left: None,
         retransmitted: Bytes::ZERO,
         interface_index: 1,
+        in_container: false,
         bound: None,
         bound_until: None,
         rule: None,

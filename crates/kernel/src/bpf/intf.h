@@ -158,7 +158,7 @@ struct lh_sample {
 	__u32 newest_rtt_us; /* RTT of the newest segment acknowledged; 0: no sample yet */
 	__u32 rule; /* the bit of the rule that fits it; 0: none does */
 	__u32 bound_pace; /* LH_PACE_* of the bound in force */
-	__u32 unused; /* 0 */
+	__u32 in_container; /* 1: in another network namespace than ours */
 };
 
 /* A change of the congestion state, as written to the ring. */

@@ -78,6 +78,7 @@ static __always_inline bool tell(struct seq_file *seq, struct tcp_sock *tp, bool
 	record.receive_rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
 	record.idle_us = idle_us;
 	record.rule = rule_of(sk);
+	record.in_container = sk->__sk_common.skc_net.net->ns.inum != settings.netns_inum;
 
 	name_of(tp->inet_conn.icsk_ca_ops, &name);
 	__builtin_memcpy(record.control, name.text, sizeof(record.control));

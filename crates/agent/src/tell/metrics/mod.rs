@@ -407,6 +407,7 @@ mod tests {
             local: address,
             remote: address,
             interface_index: 1,
+            in_container: false,
             congestion_control: "lasthop".into(),
             controlled: true,
             left: None,
