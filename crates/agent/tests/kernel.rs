@@ -37,6 +37,8 @@ fn bounds_hold_over_both_address_families_and_lapse_after_kill_9() {
     let mut agent = start(&a, Mode::Control);
     let after = upload(&a, "[fd77::2]:5001");
     wait_until_uploads(&a, "both windows to be bounded", bounded);
+    let log = agent.log();
+    assert!(log.contains("default congestion control, ") && log.contains("get CUBIC with bounded"), "{log}");
 
     agent.signal(nix::sys::signal::Signal::SIGKILL);
     agent.process.wait().expect("it is dead");

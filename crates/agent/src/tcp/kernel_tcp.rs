@@ -89,6 +89,11 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
+    if mode == lasthop_kernel::Mode::Control
+        && let Ok(default) = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
+    {
+        info!("{}", what_becomes_of(default.trim(), &config.leave));
+    }
     let mut tcp = KernelTcp {
         kernel,
         asleep: 0,
@@ -171,6 +176,22 @@ fn warn_of_unknown_controls(names: &[String]) {
     for name in names.iter().filter(|name| !offered.split_whitespace().any(|offered| offered == name.as_str())) {
         warn!("`leave` names {name}, which this kernel does not offer now; it offers {}", offered.trim());
     }
+}
+
+/// What mode control does to connections with this host's default congestion control.
+fn what_becomes_of(default: &str, leave: &[String]) -> String {
+    if leave.iter().any(|name| name == default) {
+        return format!(
+            "`leave` names this host's default congestion control, {default}: its connections are left alone"
+        );
+    }
+    let spare = match default {
+        "cubic" => String::new(),
+        _ => format!("; `leave = [\"{default}\"]` leaves them alone"),
+    };
+    format!(
+        "connections with this host's default congestion control, {default}, get CUBIC with bounded windows instead{spare}"
+    )
 }
 
 /// The features that `mode` misses; `None` if none is missing and the kernel still refuses.
@@ -365,6 +386,18 @@ mod tests {
         let remaining: Vec<_> =
             modes_for(Mode::Control).iter().map(|mode| what_remains(Mode::Control, *mode)).collect();
         assert_eq!(remaining, [Mode::Control, Mode::Control, Mode::Advise]);
+    }
+
+    #[test]
+    fn the_default_and_what_takes_its_place_are_said() {
+        let bbr = "connections with this host's default congestion control, bbr, get CUBIC with bounded windows instead; \
+                   `leave = [\"bbr\"]` leaves them alone";
+        assert_eq!(what_becomes_of("bbr", &["reno".to_owned()]), bbr);
+        let left = "`leave` names this host's default congestion control, bbr: its connections are left alone";
+        assert_eq!(what_becomes_of("bbr", &["bbr".to_owned()]), left);
+        let cubic =
+            "connections with this host's default congestion control, cubic, get CUBIC with bounded windows instead";
+        assert_eq!(what_becomes_of("cubic", &[]), cubic);
     }
 
     #[test]
