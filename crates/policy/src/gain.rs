@@ -10,6 +10,7 @@
 //!
 //! *What it leaves out*: changes of the radio. What is known of free times may be hours old.
 
+use crate::FlowId;
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,7 +51,7 @@ pub enum Incomparable {
     NeverFree,
     /// Other hosts send now than while free.
     HostsChanged,
-    /// This host sends, or receives, by another number of connections.
+    /// This host sends, or receives, by other connections.
     ConnectionsChanged,
     /// What is compared has not lasted for long enough.
     TooNew,
@@ -71,8 +72,8 @@ impl Gain {
 struct Senders {
     /// The peers with bulk connections, in the order of their identities.
     peers: Vec<u64>,
-    /// This host's bulk connections.
-    connections: u32,
+    /// This host's bulk connections, in the order of their identities.
+    connections: Vec<FlowId>,
 }
 
 /// What a peer says of itself.
@@ -90,8 +91,8 @@ pub(crate) struct Seen {
     /// Payload that this host sends and receives, and the round trip of its bulk connections.
     pub(crate) delivered: Rate,
     pub(crate) round_trip: Option<Span>,
-    /// This host's bulk connections.
-    pub(crate) connections: u32,
+    /// This host's bulk connections, in the order of their identities.
+    pub(crate) connections: Vec<FlowId>,
     /// The peers that are heard, with their identities.
     pub(crate) peers: Vec<(u64, Heard)>,
     /// Limits hold.
@@ -200,7 +201,7 @@ impl fmt::Display for Incomparable {
             Self::Free => "nothing is limited",
             Self::NeverFree => "not known: limits began before enough was seen without them",
             Self::HostsChanged => "not known: other hosts send now than while free",
-            Self::ConnectionsChanged => "not known: this host has another number of bulk connections than while free",
+            Self::ConnectionsChanged => "not known: this host has other bulk connections than while free",
             Self::TooNew => "not known yet",
         })
     }
@@ -223,7 +224,7 @@ mod tests {
             elapsed: Span::from_millis(500),
             delivered: got.host,
             round_trip: got.round_trip,
-            connections: 1,
+            connections: vec![FlowId(1)],
             peers: heard.map(|id| (*id, Heard { bulk: true, delivered: each })).collect(),
             is_bound,
             is_congested: !is_bound,
@@ -320,11 +321,17 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_own_connections_is_another_thing() {
-        let mut comparison = Comparison::default();
-        lasts(&mut comparison, 9, got(1.0, 1.0, 9), &[], false);
-        lasts(&mut comparison, 9, got(1.0, 1.0, 9), &[], true);
-        comparison.on_tick(Seen { connections: 2, ..seen(got(1.0, 1.0, 9), &[], &[], true) });
-        assert_eq!(comparison.gain().incomparable, Some(Incomparable::ConnectionsChanged));
+    fn other_own_connections_are_another_thing_be_they_as_many() {
+        for others in [&[1, 2][..], &[2]] {
+            let mut comparison = Comparison::default();
+            lasts(&mut comparison, 9, got(1.0, 1.0, 9), &[], false);
+            lasts(&mut comparison, 9, got(1.0, 1.0, 9), &[], true);
+            assert_eq!(comparison.gain().incomparable, None);
+            for _ in 0..9 {
+                let connections = others.iter().copied().map(FlowId).collect();
+                comparison.on_tick(Seen { connections, ..seen(got(1.0, 1.0, 9), &[], &[], true) });
+            }
+            assert_eq!(comparison.gain().incomparable, Some(Incomparable::ConnectionsChanged), "{others:?}");
+        }
     }
 }

@@ -106,7 +106,7 @@ impl Lasthop {
             elapsed: host.elapsed,
             delivered: host.delivered,
             round_trip: host.queue.map(|queue| host.base + queue),
-            connections: host.bulk,
+            connections: self.own.bulk(),
             peers: group.heard.clone(),
             is_bound: free.is_none(),
             is_congested: free.is_some_and(|free| free.has_queue()),

@@ -63,6 +63,13 @@ impl Own {
         self.flows.get(&id)
     }
 
+    /// The bulk connections, in the order of their identities.
+    pub(super) fn bulk(&self) -> Vec<FlowId> {
+        let mut bulk: Vec<_> = self.flows.iter().filter(|(_, flow)| flow.bulk()).map(|(id, _)| *id).collect();
+        bulk.sort_unstable();
+        bulk
+    }
+
     pub(super) fn on_tick(&mut self, seen: &Observation<'_>) -> Host {
         let now = seen.now;
         let since = self.last.replace(now).map_or(crate::TICK, |last| now.saturating_since(last));
