@@ -17,7 +17,7 @@ use crate::{
 use lasthop_connection::TcpState;
 use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_peers::{Neighbourhood, Report};
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
 /// One connection in the state of the host's TCP.
@@ -107,6 +107,8 @@ struct Flow {
     reception: Reception,
     /// The lowest RTT of either direction at any tick.
     min_receive_rtt: Option<Span>,
+    /// `None`: it has not come from another place, or TCP has forgotten that one.
+    arrived: Option<Arrived>,
     /// The limits that TCP got last.
     applied: Option<Bound>,
     /// The kind of reason for the last limits; `None`: no limits.
@@ -114,6 +116,37 @@ struct Flow {
     enabled: bool,
     /// The latest observation of it.
     observed: u64,
+}
+
+/// A connection that has come from another access point. TCP's lowest RTT may still be of that one.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    at: Time,
+    /// The former lowest RTT; `None` before the first tick here.
+    before: Option<Span>,
+    /// What had been acknowledged by the last tick, and the lowest RTT at the ticks since.
+    acked: Bytes,
+    lowest: Option<Span>,
+}
+
+impl Arrived {
+    /// For so long Linux keeps a lowest RTT: net/ipv4/tcp_ipv4.c, sysctl_tcp_min_rtt_wlen, 300 s.
+    const REMEMBERED: Span = Span::from_secs(300);
+
+    /// The lowest RTT since; in [`Err`] what TCP says, now that this is of here.
+    fn min_rtt(&mut self, now: Time, tcp: &TcpState) -> Result<Option<Span>, Option<Span>> {
+        let Some(before) = self.before else {
+            (self.before, self.acked) = (tcp.min_rtt, tcp.acked);
+            return Ok(None);
+        };
+        if now.saturating_since(self.at) > Self::REMEMBERED || tcp.min_rtt.is_some_and(|min_rtt| min_rtt < before) {
+            return Err(tcp.min_rtt);
+        }
+        if std::mem::replace(&mut self.acked, tcp.acked) != tcp.acked {
+            self.lowest = [self.lowest, tcp.newest_rtt].into_iter().flatten().min();
+        }
+        Ok(self.lowest)
+    }
 }
 
 impl Governor {
@@ -130,6 +163,15 @@ impl Governor {
         #[allow(clippy::iter_over_hash_type, reason = "each by itself: their order does not matter")]
         for flow in self.flows.values_mut() {
             flow.enabled = false;
+        }
+    }
+
+    /// The host is behind another access point: lowest RTTs begin anew.
+    pub fn on_moved(&mut self, now: Time) {
+        #[allow(clippy::iter_over_hash_type, reason = "each by itself: their order does not matter")]
+        for flow in self.flows.values_mut() {
+            flow.min_receive_rtt = None;
+            flow.arrived = Some(Arrived { at: now, before: None, acked: Bytes::ZERO, lowest: None });
         }
     }
 
@@ -250,7 +292,13 @@ impl Governor {
 
 impl FlowSample {
     fn observe(&self, now: Time, flow: &mut Flow) -> FlowObservation {
-        let Self { id, tcp, left_alone, .. } = *self;
+        let Self { id, mut tcp, left_alone, .. } = *self;
+        if let Some(arrived) = &mut flow.arrived {
+            tcp.min_rtt = arrived.min_rtt(now, &tcp).unwrap_or_else(|of_here| {
+                flow.arrived = None;
+                of_here
+            });
+        }
         let busy = flow.activity.on_sample(now, &tcp);
         let receiving = flow.reception.on_sample(now, &tcp);
         // The handshake's RTT is in `min_rtt`, even where this end sends nothing else.
@@ -309,7 +357,6 @@ mod tests {
     use super::*;
     use crate::{PolicyName, PolicySettings, Trigger};
     use lasthop_peers::{Peer, PeerId};
-    use lasthop_units::Bytes;
 
     fn at(tick: u64) -> Time {
         Time::ZERO + Span::from_millis(500 * tick)
@@ -481,6 +528,32 @@ mod tests {
         assert_eq!(tick(4, 130), (vec![], 0, true)); // another share
         assert_eq!(governor.counts().flows_enabled, 1);
         assert_eq!(governor.counts().first_enabled, Some(at(1)));
+    }
+
+    #[test]
+    fn behind_another_access_point_the_lowest_rtts_of_the_old_one_are_forgotten() {
+        let mut governor = governor(PolicyName::None, true);
+        let lowest = |governor: &mut Governor, tick, min_rtt_ms: u64, newest_rtt_ms, acked| {
+            let mut sample = sample(7, acked, 300);
+            let rtts = [min_rtt_ms, newest_rtt_ms].map(|ms| Some(Span::from_millis(ms)));
+            [sample.tcp.min_rtt, sample.tcp.newest_rtt] = rtts;
+            let seen = governor.observe(at(tick), &[sample])[0];
+            [seen.tcp.min_rtt, seen.min_receive_rtt].map(|rtt| rtt.map_or(0, Span::as_millis))
+        };
+        assert_eq!(lowest(&mut governor, 0, 20, 90, 1), [20, 20]);
+        governor.on_moved(at(1));
+        // The newest RTT may be of the old place until something is acknowledged here.
+        assert_eq!(lowest(&mut governor, 1, 20, 90, 1), [0, 0]);
+        assert_eq!(lowest(&mut governor, 2, 20, 90, 1), [0, 0]);
+        assert_eq!(lowest(&mut governor, 3, 20, 80, 2), [80, 80]);
+        assert_eq!(lowest(&mut governor, 4, 20, 85, 3), [80, 80]);
+        // TCP keeps it for 300 s: ticks 1 to 601. By then what it says is of here.
+        assert_eq!(lowest(&mut governor, 601, 20, 85, 4), [80, 80]);
+        assert_eq!(lowest(&mut governor, 602, 60, 85, 5), [60, 60]);
+        // A lower one than at the old place is of here.
+        governor.on_moved(at(603));
+        assert_eq!(lowest(&mut governor, 603, 60, 85, 5), [0, 0]);
+        assert_eq!(lowest(&mut governor, 604, 7, 9, 6), [7, 7]);
     }
 
     #[test]

@@ -83,6 +83,7 @@ impl Agent<'_> {
             // RTTs and peers belong to the old place. The connections stay.
             info!("behind another access point now: {label}");
             self.totals.roamed += 1;
+            self.governor.on_moved(now);
             self.begin_policy_anew();
             self.record(&Event::Joined(Joined { t_ns: now.as_nanos(), group: label.to_string() }));
             self.look_at_link(now, true);
