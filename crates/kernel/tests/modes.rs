@@ -9,6 +9,8 @@ use lasthop_units::{Rate, Span};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{A4, B4, B6, Flow, NO_PACE, Net, bound, eventually, load_with, set_control, throughout};
@@ -124,6 +126,34 @@ fn a_clamp_holds_for_flows_that_exist_and_lapses_with_its_lease() {
 }
 
 /// Any rate turns pacing on for the socket's life: the rate of "at once" is none.
+/// That program is attached after ours, so that it comes last at the end of each handshake.
+#[test]
+fn a_clamp_survives_another_program_that_sets_callback_flags_of_its_own() {
+    needs_root!();
+    for port in [4778, 4779] {
+        let net = Net::direct();
+        let root = Options::new(1, Mode::Clamp).expect("cgroup2 is mounted").cgroup;
+        let mut kernel = load_with(&net, Mode::Clamp, |_| {});
+        let object = support::test_object("choose").load().expect("the kernel takes it");
+        let root = std::fs::File::open(root).expect("a folder");
+        let _link = object.progs_mut().next().expect("one").attach_cgroup(root.as_raw_fd()).expect("attached");
+        kernel.set_bounds(bound(0, 5), &[], LONG).expect("told");
+        let listener = net.b.run(move || TcpListener::bind((B4, port)).expect("a listener"));
+        let to = listener.local_addr().expect("bound");
+        let sender = net.a.run(move || TcpStream::connect(to).expect("a connection"));
+        let (mut receiver, _) = listener.accept().expect("the connection");
+        if port == 4779 {
+            kernel.adopt().expect("a walk");
+        }
+        kernel.set_bounds(bound(0, 3), &[], LONG).expect("told");
+        let mut writer = sender.try_clone().expect("a copy");
+        std::thread::spawn(move || while writer.write_all(&[0; 4096]).is_ok() {});
+        std::thread::spawn(move || while receiver.read(&mut [0; 65536]).is_ok_and(|count| count > 0) {});
+        eventually(&format!("three segments, to port {port}"), || support::tcp_info(&sender).tcpi_snd_cwnd == 3);
+        sender.shutdown(std::net::Shutdown::Both).expect("open");
+    }
+}
+
 #[test]
 fn a_clamp_that_sends_at_once_paces_nothing() {
     needs_root!();

@@ -49,6 +49,16 @@ static __always_inline int set_pace(void *ctx, struct tcp_sock *tp, struct lh_fo
 	return 0;
 }
 
+/* Asks for RTT_CB again, where another program has set its own flags and not ours. Its flags stay. */
+static __always_inline void keep_asking(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	__u32 flags = ctx->bpf_sock_ops_cb_flags;
+
+	if (sk && !(flags & BPF_SOCK_OPS_RTT_CB_FLAG) && bpf_sk_storage_get(&former, sk, NULL, 0))
+		bpf_sock_ops_cb_flags_set(ctx, flags | BPF_SOCK_OPS_RTT_CB_FLAG);
+}
+
 /*
  * Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Maps: former (create), leave,
  * cgroups, bounds. The end of a handshake makes the socket ours and asks for RTT_CB; each RTT_CB updates its clamp.
@@ -66,8 +76,10 @@ int clamp_new(struct bpf_sock_ops *ctx)
 	int clamp;
 
 	if (op != BPF_SOCK_OPS_RTT_CB && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
-	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
+		keep_asking(ctx);
 		return 1;
+	}
 	sk = ctx->sk;
 	if (!sk)
 		return 1;
@@ -169,6 +181,7 @@ int clamp_existing(struct bpf_iter__tcp *ctx)
 		return 0;
 	}
 	if (storage) {
+		ask_for_rtts(tp, true); /* another program may have set its flags since */
 		count(&counters.walk_already);
 		return 0;
 	}
