@@ -116,6 +116,7 @@ impl Agent {
         self.sender = PeerId(self.stream.random());
         self.cadence = Cadence::new(lasthop_peers::beacon::INTERVAL, now, self.stream.random());
         self.rts_rule = RtsRule::default();
+        self.governor.on_moved(now);
         if self.begins_anew {
             self.governor.restart(own_policy(host), host.kind.agent == AgentMode::Control);
         }
