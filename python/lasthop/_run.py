@@ -152,7 +152,7 @@ def study(
     Args:
         study: Its name, such as `hayakawa/fig-06`, or the path of its file.
         seeds: With how many seeds each point runs; by default the study's own number.
-        set: Keys to change in all runs, whatever the study sets.
+        set: Keys to change in all runs; none that a case, an axis or a search sets.
         jobs: The number of runs at once; by default the number of cores. Results do not depend on it.
         store: The folder in which runs are stored, and not done again, as of `compare`.
         studies: The folder of studies, for names.

@@ -119,7 +119,7 @@ def study(
     Args:
         study: Its name, such as `hayakawa/fig-06`, or the path of its file.
         seeds: With how many seeds each point runs; by default the study's own number.
-        set: Keys to change in all runs, whatever the study sets.
+        set: Keys to change in all runs; none that a case, an axis or a search sets.
         studies: The folder of studies, for names.
         client: A client of the cluster; by default the current one.
         store: A folder of this machine: runs in it are not done again, and each is put into it when it comes back.

@@ -57,8 +57,8 @@ pub(crate) struct StudyArguments {
     /// Run each point with this number of seeds, instead of the study's own
     #[arg(long, value_parser = whole::<u64>(1..=1000), allow_negative_numbers = true)]
     seeds: Option<u64>,
-    /// Change a key of the scenario in all runs, whatever the study sets, such as 'hosts.*.turnaround_us=[25, 75]'; may
-    /// be repeated
+    /// Change a key of the scenario in all runs, such as 'hosts.*.turnaround_us=[25, 75]', but none that a case, an axis or a
+    /// search sets; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
     /// Keep study.json, points.csv, the figures and a report.html in this folder

@@ -39,7 +39,8 @@ impl Study {
     /// their seeds.
     ///
     /// # Errors
-    /// If the scenario of a point cannot run. The message names the line of the study or scenario at fault.
+    /// If the scenario of a point cannot run, or an override sets what a case, an axis or a search sets. The message names
+    /// the line of the study or scenario at fault.
     pub fn plan(&self, seeds: u64) -> Result<Vec<PlannedRun>, StudyError> {
         // Errors of the scenario itself are reported without a point.
         let base = self.base()?;
@@ -177,10 +178,31 @@ impl Study {
     /// # Errors
     /// As [`Study::plan`].
     pub fn base(&self) -> Result<Scenario, StudyError> {
+        self.check_overrides()?;
         let settings: Vec<&Setting> = self.set.iter().collect();
         let mut changes: Vec<Override> = settings.iter().map(|setting| setting.change.clone()).collect();
         changes.extend(self.overrides.iter().cloned());
         self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &[]))
+    }
+
+    /// Refuses an override of what tells the points apart: their names would be of values that they do not have.
+    fn check_overrides(&self) -> Result<(), StudyError> {
+        // What is drawn may be changed, by design.
+        let varied = self.settings.iter().enumerate().filter(|(dimension, _)| Some(*dimension) != self.drawn);
+        let varied = varied.flat_map(|(_, levels)| levels.iter().flatten()).cloned();
+        let searched = self.searches.iter().flatten().map(|search| search.setting(search.from));
+        for setting in varied.chain(searched) {
+            let Some(change) = self.overrides.iter().find(|change| change.covers(&setting.change)) else { continue };
+            let (file, line) = (&self.file, setting.line.map_or(String::new(), |line| format!(":{line}")));
+            let message = format!(
+                "it takes the place of what tells the points apart: {file}{line}: {} sets {}; accepted: a key that no \
+                 case, axis or search sets",
+                setting.key,
+                setting.change.key()
+            );
+            return Err(ScenarioError::Override { text: change.to_string(), message }.into());
+        }
+        Ok(())
     }
 
     /// The keys without effect in any of these runs, with their places in the study.

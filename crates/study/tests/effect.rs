@@ -1,5 +1,6 @@
 //! Keys that a study sets in vain.
 
+use lasthop_scenario::Override;
 use lasthop_study::Study;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,28 @@ fn a_study_names_such_a_key_with_its_line() {
         told.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [format!("studies/x/odd.toml:5: hosts.0.cut_ratio has no effect here: {why}")]
     );
+}
+
+/// Each column would be named after a value that it does not have.
+#[test]
+fn a_key_of_an_axis_a_case_or_a_search_cannot_be_set_from_outside() {
+    let head = "title = \"t\"\nsource = \"s\"\nscenario = \"base.toml\"\nseeds = 1\n";
+    let case = "[[cases]]\nlabel = \"c\"\nset.hosts.0.policy = \"fixed\"\n";
+    let search = "[cases.search]\nkey = \"hosts.0.bound_segments\"\nfrom = 1\nto = 9\nmaximise = 'at(\"jain_index\")'\n";
+    let axis = "[[vary]]\naxis = \"n\"\nkey = \"hosts.0.count\"\nvalues = [1, 10]\n";
+    let study = format!("{head}{case}{search}{axis}");
+    let study = Study::from_toml("studies/x/odd.toml", &study, &|_| Ok(UPLOADS.to_owned())).expect("a study");
+    let plan = |set: &str| study.clone().with_overrides(vec![Override::parse(set).expect("an override")]).plan(1);
+    for (set, place) in [
+        ("hosts.*.count=5", "odd.toml:16: vary[0].values[0] sets hosts.0.count"),
+        ("hosts.0.policy=none", "odd.toml:7: cases[0].set.hosts.0.policy sets hosts.0.policy"),
+        ("hosts.0.bound_segments=5", "odd.toml:8: cases[0].search sets hosts.0.bound_segments"),
+    ] {
+        let told = plan(set).expect_err(set).to_string();
+        assert!(told.starts_with(&format!("`{set}`: ")) && told.contains(place), "{told}");
+        assert!(told.ends_with("accepted: a key that no case, axis or search sets"), "{told}");
+    }
+    assert_eq!(plan("path.rtt_ms=4").expect("no point is named after it").len(), 2);
 }
 
 fn toml_files(folder: &Path) -> Vec<PathBuf> {
