@@ -213,7 +213,7 @@ fn compare_command(comparison: &Comparison, used: &UsedKernel, kernels: usize) -
 }
 
 /// As one word for a shell.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

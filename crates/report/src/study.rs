@@ -108,11 +108,20 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
             "question_mark": QUESTION_MARK,
             "claims": firsts(&study.claims).into_iter().map(|claim| claim_in_page(claim, study)).collect::<Vec<_>>(),
             "points": study.figures.iter().map(|figure| points_in_page(figure, study)).collect::<Vec<_>>(),
-            "command": format!("lasthop study {}{hosts} --seeds {} --out DIR", study.name, study.seeds.len()),
+            "command": format!("{}{hosts} --seeds {} --out DIR", command(study), study.seeds.len()),
             "study": study.study,
             "scenario": html::scenario(&study.scenario),
         }),
     )
+}
+
+/// The command that has this study with these changes; what follows may be its other options.
+pub(crate) fn command(study: &StudyResult) -> String {
+    let file = study.file.as_ref().map_or_else(|| study.name.clone(), |file| html::quoted(file));
+    study
+        .set
+        .iter()
+        .fold(format!("lasthop study {file}"), |command, set| format!("{command} --set {}", html::quoted(set)))
 }
 
 fn points_in_page(figure: &FigureResult, study: &StudyResult) -> Value {

@@ -243,6 +243,23 @@ fn a_study_is_kept_and_comes_back() {
     assert!(page.contains("hayakawa eq. 4, from the 19 Mb&#x2f;s of one terminal"));
 }
 
+/// Without `--set` it would give other numbers, and a file elsewhere has no name.
+#[test]
+fn the_command_of_a_study_has_its_file_and_what_was_set() {
+    let scenario = include_str!("../../../scenarios/ten-uploads.toml");
+    let study = Study::from_toml("./rng 1.toml", STUDY, &|_| Ok(scenario.to_owned())).expect("a study");
+    let set = lasthop_scenario::Override::parse("access.queue_packets=50").expect("an override");
+    let study = study.with_overrides(vec![set]);
+    let runs: Vec<RunResult> = study.plan(2).expect("a plan").iter().map(|of| example::run(&of.scenario).0).collect();
+    let build = Build { version: "0.1.0".into(), commit: None, dirty: false };
+    let result = StudyResult::new(&study, HostsKind::Simulated, build, &runs.into());
+    let folder = folder("study-set");
+    lasthop_report::write_study(&folder.path, &result, SVG).expect("a report");
+    let page = text(&folder.path.join("report.html")).replace("&#x27;", "'").replace("&#x2f;", "/");
+    let command = "lasthop study './rng 1.toml' --set 'access.queue_packets=50' --seeds 2 --out DIR";
+    assert!(page.contains(command), "{:?}", page.lines().find(|line| line.contains("lasthop study")));
+}
+
 #[test]
 fn the_points_are_a_table_that_any_program_reads() {
     let folder = folder("study-points");

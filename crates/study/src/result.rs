@@ -21,6 +21,12 @@ pub struct StudyResult {
     pub schema_version: u32,
     /// The folder and the file without its ending: `hayakawa/fig-06`.
     pub name: String,
+    /// The file, unless its name finds it in the folder `studies` or among the built-in ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What the command line changed in all runs, as after `--set`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
     /// Its subject, in one line.
     pub title: String,
     /// The paper and figure, or the standard and clause.
@@ -183,6 +189,8 @@ impl StudyResult {
         Self {
             schema_version: SCHEMA_VERSION,
             name: study.name.clone(),
+            file: (study.file != format!("studies/{}.toml", study.name)).then(|| study.file.clone()),
+            set: study.overrides.iter().map(ToString::to_string).collect(),
             title: study.title.clone(),
             source: study.source.clone(),
             note: study.note.clone(),

@@ -43,7 +43,8 @@ fn a_study_names_such_a_key_with_its_line() {
 fn a_key_of_an_axis_a_case_or_a_search_cannot_be_set_from_outside() {
     let head = "title = \"t\"\nsource = \"s\"\nscenario = \"base.toml\"\nseeds = 1\n";
     let case = "[[cases]]\nlabel = \"c\"\nset.hosts.0.policy = \"fixed\"\n";
-    let search = "[cases.search]\nkey = \"hosts.0.bound_segments\"\nfrom = 1\nto = 9\nmaximise = 'at(\"jain_index\")'\n";
+    let search =
+        "[cases.search]\nkey = \"hosts.0.bound_segments\"\nfrom = 1\nto = 9\nmaximise = 'at(\"jain_index\")'\n";
     let axis = "[[vary]]\naxis = \"n\"\nkey = \"hosts.0.count\"\nvalues = [1, 10]\n";
     let study = format!("{head}{case}{search}{axis}");
     let study = Study::from_toml("studies/x/odd.toml", &study, &|_| Ok(UPLOADS.to_owned())).expect("a study");
