@@ -134,6 +134,11 @@ impl Formula {
         let looking = |look: &'static Look| {
             (look.function.name.to_owned(), Value::from_object(Looking { look, scope: scope.clone() }))
         };
+        for (of, dimension) in scope.space.dimensions.iter().enumerate().filter(|(_, of)| self.names(&of.name)) {
+            for word in compared_words(self.as_str(), &dimension.name) {
+                level(&scope.space, of, &Value::from(word))?;
+            }
+        }
         self.with(variables(&scope.space, &scope.selection).into_iter().chain(LOOKS.iter().map(looking)).collect())
     }
 }
@@ -246,6 +251,44 @@ impl Scope {
             Problem::new(format!("{problem}{at}"), "a measure that every run has")
         })
     }
+}
+
+/// The words that an expression compares this variable with: a misspelt one would be like none, and a claim hold for nothing.
+fn compared_words<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    let tokens = tokens(text);
+    let word = |at: Option<usize>| {
+        let token = at.and_then(|at| tokens.get(at)).filter(|token| token.starts_with(['\'', '"']))?;
+        Some(token.trim_matches(['\'', '"']))
+    };
+    let compares = |at: Option<usize>| at.and_then(|at| tokens.get(at)).is_some_and(|of| ["==", "!="].contains(of));
+    let mut words = Vec::new();
+    for at in (0..tokens.len()).filter(|at| tokens[*at] == name) {
+        words.extend(compares(Some(at + 1)).then(|| word(Some(at + 2))).flatten());
+        words.extend(compares(at.checked_sub(1)).then(|| word(at.checked_sub(2))).flatten());
+        let list = at + 1 + usize::from(tokens.get(at + 1) == Some(&"not"));
+        if tokens.get(list..list + 2) == Some(&["in", "["][..]) {
+            let end = tokens[list..].iter().position(|token| *token == "]").map_or(tokens.len(), |end| list + end);
+            words.extend((list..end).filter_map(|at| word(Some(at))));
+        }
+    }
+    words
+}
+
+/// Names, texts in quotes, comparisons, and other signs.
+fn tokens(text: &str) -> Vec<&str> {
+    let (mut tokens, mut rest) = (Vec::new(), text.trim_start());
+    while let Some(first) = rest.chars().next() {
+        let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let end = match first {
+            '\'' | '"' => rest[1..].find(first).map_or(rest.len(), |end| end + 2),
+            _ if is_name(first) => rest.find(|letter| !is_name(letter)).unwrap_or(rest.len()),
+            _ if ["==", "!="].iter().any(|two| rest.starts_with(two)) => 2,
+            other => other.len_utf8(),
+        };
+        tokens.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    tokens
 }
 
 fn dimension(space: &Space, name: &str) -> Result<usize, Problem> {
@@ -462,6 +505,21 @@ mod tests {
         assert_eq!(value("at('aggregate_goodput_mbps', n=10)"), 5.0);
         assert_eq!(value("at('aggregate_goodput_mbps', n=10, case='fixed')"), 10.0);
         assert_eq!(value("1.5 if case == 'ARF' else 2.5"), 1.5);
+    }
+
+    /// Such a filter left every case out, and the claim held.
+    #[test]
+    fn a_case_is_compared_with_cases_that_there_are() {
+        let mut scope = scope();
+        scope.selection = fixed(&scope.selection, &[0], &[1]);
+        let of = |expression: &str| compiled(expression).and_then(|formula| formula.evaluate(&scope));
+        for wrong in ["case == 'AFR'", "'AFR' != case", "case in ['fixed', \"AFR\"]", "case not in ['AFR']"] {
+            let told = of(&format!("1 if {wrong} else 2")).expect_err(wrong).to_string();
+            assert!(told.contains("no case is called AFR") && told.contains("\"fixed\", \"ARF\""), "{told}");
+        }
+        for right in ["case == 'ARF'", "'fixed' != case", "case in ['ARF'] and 'AFR' == 'AFR'"] {
+            assert_eq!(of(&format!("1 if {right} else 2")), Ok(1.0), "{right}");
+        }
     }
 
     #[test]
