@@ -63,7 +63,53 @@ fn a_scenario_without_a_policy_has_nobody_to_take_part() {
     let output = lasthop(&["trial", "simulate", "ten-uploads", "--minutes", "1", "--block-s", "5"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("no host of the scenario has a policy; accepted: one or more"), "{said}");
+    assert!(said.contains("no host of the scenario has a policy"), "{said}");
+}
+
+#[test]
+fn a_host_whose_agent_does_not_control_takes_no_part() {
+    for agent in ["off", "observe"] {
+        let agent = format!("hosts.0.agent={agent}");
+        let words = [
+            "trial",
+            "simulate",
+            "ten-uploads",
+            "--minutes",
+            "1",
+            "--block-s",
+            "6",
+            "--set",
+            "hosts.0.policy=lasthop",
+            "--set",
+            &agent,
+        ];
+        let output = lasthop(&words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("an agent that controls; accepted: one or more"), "{said}");
+    }
+}
+
+#[test]
+fn a_trial_lasts_as_long_as_its_plan_with_all_that_a_file_says_of_that_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    // The link slows down behind the end of the scenario's run, and behind that of `--set`.
+    std::fs::write(path("rate.csv"), "at_s,rate_mbps\n0,10\n16,1\n").expect("a file");
+    let text = "duration_s = 10\nwarmup_s = 2\n[access]\nkind = \"wired\"\n[[hosts]]\npolicy = \"fixed\"\nbound_segments = 8\n\
+                [[changes]]\nof = \"access\"\ntrace = \"rate.csv\"\n";
+    std::fs::write(path("typed.toml"), text).expect("a file");
+    let (scenario, bundle) = (path("typed.toml"), path("bundle.json"));
+    let plan = ["--minutes", "0.4", "--block-s", "12", "--seed", "1", "--set", "duration_s=12", "--bundle", &bundle];
+    let output = lasthop(&[&["trial", "simulate", &scenario][..], &plan].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("note: --set duration_s=12 has no effect"), "{said}");
+    let bundle: Value = serde_json::from_slice(&std::fs::read(&bundle).expect("a file")).expect("JSON");
+    let told = bundle["told"].as_array().expect("what was told");
+    let sent: Vec<u64> = told.iter().filter_map(|told| told["block"]["sent_bytes"].as_u64()).collect();
+    // The second block is from 14 s to 26 s, and measured in its last seconds.
+    assert!(sent.len() == 2 && sent[1] > 0 && sent[1] < sent[0] / 2, "{bundle}");
 }
 
 /// A file that somebody has changed: neither its version nor its shares are believed.

@@ -8,11 +8,11 @@
 use super::bundle::Bundle;
 use super::{PlanArguments, plan, tell_of_plan};
 use crate::built_in::Found;
-use crate::{FAILED, Interrupted, build, stop_on_signals};
+use crate::{FAILED, Interrupted, build, stop_on_signals, tell};
 use anyhow::{Result, bail};
 use clap::Args;
 use lasthop_policy::{Decision, Observation, Policy, PolicyName, PolicyState};
-use lasthop_scenario::{HostSpec, Override};
+use lasthop_scenario::{AgentMode, HostSpec, Override, Scenario};
 use lasthop_trial::{Arm, Ended, Part, Plan};
 use lasthop_units::{Span, Time};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(super) struct SimulateArguments {
     scenario: PathBuf,
     #[command(flatten)]
     plan: PlanArguments,
-    /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
+    /// Change a key of the scenario but duration_s, such as hosts.0.policy=lasthop; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
     /// Keep what was measured in this file
@@ -35,6 +35,9 @@ pub(super) struct SimulateArguments {
     #[arg(long)]
     json: bool,
 }
+
+/// The key of how long a run takes.
+const DURATION: &str = "duration_s";
 
 /// The trial of a run.
 struct Together {
@@ -60,17 +63,20 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
     let seed = arguments.plan.seed.map(|seed| Override::seed(seed.into()));
     let overrides: Vec<Override> = arguments.overrides.iter().cloned().chain(seed).collect();
     let found = Found::scenario(&arguments.scenario)?;
-    let mut scenario = found.load(&overrides)?;
-    if scenario.expanded_hosts().iter().all(|host| host.kind.policy.policy == PolicyName::None) {
-        bail!("no host of the scenario has a policy; accepted: one or more, such as --set hosts.0.policy=lasthop");
-    }
     let plan = plan(&arguments.plan, super::FIGURES)?;
+    let scenario = load(&found, overrides, &plan)?;
+    let takes_part =
+        |host: &HostSpec| host.kind.agent == AgentMode::Control && host.kind.policy.policy != PolicyName::None;
+    if !scenario.expanded_hosts().iter().any(takes_part) {
+        bail!(
+            "no host of the scenario has a policy and an agent that controls; accepted: one or more, such as \
+             --set hosts.0.policy=lasthop, with agent = \"control\""
+        );
+    }
     if let Some(file) = &arguments.bundle {
         Bundle::check_place(file)?;
     }
     tell_of_plan(&plan, super::FIGURES);
-    // The last tick of each host is behind its last block.
-    scenario.duration = scenario.warmup + plan.lasts() + Span::from_secs(1);
     let begins = Time::ZERO + scenario.warmup;
     let trial = Arc::new(Mutex::new(Together { plan, begins, parts: Vec::new(), ended: None }));
     let mut policies = |host: &HostSpec| match host.kind.policy.policy {
@@ -92,7 +98,8 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
     }
     let trial = together(&trial);
     let told = trial.parts.iter().flat_map(Part::told).collect();
-    let others = u32::try_from(trial.parts.len() - 1).unwrap_or(u32::MAX);
+    // One of them takes part at least.
+    let others = trial.parts.len() as u32 - 1;
     let mut bundle = Bundle::new(plan, told, Vec::new(), others, trial.ended.map(|ended| ended.to_string()));
     bundle.kernel = "simulated hosts".to_owned();
     if let Some(file) = &arguments.bundle {
@@ -100,6 +107,17 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
     }
     bundle.show(arguments.json)?;
     Ok(if bundle.ended.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// The scenario for as long as the trial takes: what traces and lists say is read up to its end.
+fn load(found: &Found, mut overrides: Vec<Override>, plan: &Plan) -> Result<Scenario> {
+    if let Some(set) = overrides.iter().find(|set| set.key() == DURATION) {
+        tell(format_args!("note: --set {set} has no effect: the trial takes its warm-up and then as long as its plan"));
+    }
+    // The last tick of each host is behind its last block.
+    let lasts_s = (found.load(&overrides)?.warmup + plan.lasts() + Span::from_secs(1)).as_secs_f64();
+    overrides.push(Override::of_flag(&format!("a trial of {lasts_s} s"), DURATION, lasts_s));
+    found.load(&overrides)
 }
 
 fn together(trial: &Mutex<Together>) -> MutexGuard<'_, Together> {
