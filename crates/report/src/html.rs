@@ -193,7 +193,9 @@ fn used_by(comparison: &Comparison) -> (UsedKernel, usize) {
     (UsedKernel { kernel, kernel_release, kernel_digest, emulator, ..used }, kernels.max(1))
 }
 
-fn compare_command(comparison: &Comparison, used: &UsedKernel, kernels: usize) -> String {
+/// The command that makes it again; `None` if its seeds are others than a command counts.
+fn compare_command(comparison: &Comparison, used: &UsedKernel, kernels: usize) -> Option<String> {
+    let seeds = seeds_options(comparison)?;
     let mut command = format!("lasthop compare scenario.toml{}", hosts_options(comparison.hosts_kind, used));
     for varied in &comparison.varied {
         let _ = write!(command, " --vary {}", quoted(&format!("{}={}", varied.key, varied.values.join(","))));
@@ -206,10 +208,19 @@ fn compare_command(comparison: &Comparison, used: &UsedKernel, kernels: usize) -
             let _ = write!(command, " \\\n  --case {}", quoted(&case));
         }
     }
-    if comparison.seeds.len() > 1 {
-        let _ = write!(command, " --seeds {}", comparison.seeds.len());
+    Some(format!("{command}{seeds} --out DIR"))
+}
+
+/// The options that give a command the same seeds, which it counts on from the scenario's.
+fn seeds_options(comparison: &Comparison) -> Option<String> {
+    let seeds = &comparison.seeds;
+    if !seeds.windows(2).all(|two| two[0].checked_add(1) == Some(two[1])) {
+        return None;
     }
-    format!("{command} --out DIR")
+    let of_scenario = comparison.scenario["seed"].as_u64();
+    let first = seeds.first().filter(|first| of_scenario != Some(**first));
+    let first = first.map_or(String::new(), |first| format!(" --set seed={first}"));
+    Some(if seeds.len() > 1 { format!("{first} --seeds {}", seeds.len()) } else { first })
 }
 
 /// As one word for a shell.

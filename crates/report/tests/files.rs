@@ -5,7 +5,7 @@
 
 mod example;
 
-use lasthop_scenario::{QueueSample, RunResult, Series};
+use lasthop_scenario::{Comparison, QueueSample, RunResult, Series};
 use std::path::{Path, PathBuf};
 
 const SVG: &[lasthop_report::FigureFormat] = &[lasthop_report::FigureFormat::Svg];
@@ -243,6 +243,25 @@ fn a_comparison_over_several_seeds_has_a_folder_for_each() {
     assert!(folder.path.join("cases/6-policy-formula-count-10-seed-2/result.json").exists());
     let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
     assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, 1..3, SVG));
+}
+
+#[test]
+fn the_command_of_a_comparison_has_its_seeds_or_none_is_said_to_have_them() {
+    let (comparison, _) = example::comparison(&["hosts.0.policy=none,formula"], 1);
+    for (seeds, said) in [
+        (vec![1], "formula&#x27; --out DIR"),
+        (vec![1, 2], "formula&#x27; --seeds 2 --out DIR"),
+        (vec![5], "formula&#x27; --set seed=5 --out DIR"),
+        (vec![5, 6, 7], "formula&#x27; --set seed=5 --seeds 3 --out DIR"),
+        (vec![5, 9], "No command takes these seeds"),
+        (vec![2, 1], "No command takes these seeds"),
+    ] {
+        let (folder, comparison) = (folder("seeds"), Comparison { seeds: seeds.clone(), ..comparison.clone() });
+        lasthop_report::write_comparison(&folder.path, &comparison, &[], SVG).expect("a report");
+        let page = text(&folder.path.join("report.html"));
+        assert!(page.contains(said), "{seeds:?}: {said}");
+        assert_eq!(page.contains("lasthop compare scenario.toml"), !said.starts_with("No command"), "{seeds:?}");
+    }
 }
 
 #[test]
