@@ -98,7 +98,8 @@ fn read(path: &Path) -> Result<(RunResult, Series)> {
     if !has_series && path.is_dir() {
         tell(format_args!("note: {} has no {}: what was sampled is left out", path.display(), series_file::FLOWS_FILE));
     }
-    Ok((result, if has_series { series_file::read(folder)? } else { Series::default() }))
+    let series = if has_series { series_file::read(folder, &result)? } else { Series::default() };
+    Ok((result, series))
 }
 
 /// A folder with what was exported before, or with a result, is left alone.

@@ -126,6 +126,19 @@ fn no_file_of_a_result_or_of_another_run_is_lost() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no series.parquet"), "{output:?}");
 }
 
+#[test]
+fn a_result_beside_the_series_of_another_run_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out").display().to_string();
+    home(&out);
+    let result = fs::read_to_string(Path::new(&out).join("result.json")).expect("a result");
+    let other = folder.path().join("out/other.json");
+    fs::write(&other, result.replacen("\"seed\": 1", "\"seed\": 2", 9)).expect("a file");
+    let output = lasthop(&["export", &other.display().to_string(), "--format", "iperf3"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && error.contains("series.parquet: it is of another run"), "{error}");
+}
+
 /// Each kind of traffic as a block of flows, and whether flent's and iperf3's formats have a place for it.
 const KINDS: [(&str, &str, bool, bool); 9] = [
     ("bulk", "", true, true),

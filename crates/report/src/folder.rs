@@ -122,7 +122,8 @@ pub fn read_study(folder: &Path) -> Result<StudyResult, ReportError> {
 pub fn read_run(folder: &Path) -> Result<(RunResult, Series), ReportError> {
     let path = folder.join(RESULT_FILE);
     let result = RunResult::load(&path).map_err(|source| ReportError::Result { path, source })?;
-    Ok((result, series_file::read(folder)?))
+    let series = series_file::read(folder, &result)?;
+    Ok((result, series))
 }
 
 /// Reads the output of [`write_comparison`].

@@ -2,7 +2,8 @@
 //! `transfers.parquet` (transfers), the last two if there are any, compressed with zstd.
 //!
 //! Each file's metadata identify its run: `lasthop.schema_version`, `lasthop.scenario` (its name), `lasthop.seed`,
-//! `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`], [`QueueSeries`],
+//! `lasthop.version`, `lasthop.commit`, `lasthop.run` (a checksum of scenario, hosts and goodput). A file of another run than the result
+//! is refused; one of an older version has no `lasthop.run`, and is held to the others. The columns are those of [`FlowSeries`], [`QueueSeries`],
 //! [`DatagramSeries`] and [`TransferSeries`].
 //!
 //! The files use the column interface of the `parquet` crate. Arrow would add thirty dependencies and nothing we need.
@@ -108,24 +109,25 @@ fn remove(path: PathBuf) -> Result<(), ReportError> {
     }
 }
 
-/// Reads the files of a run.
+/// Reads the files of the run that has this result.
 ///
 /// # Errors
-/// If a file cannot be read or has another schema version. The message names it.
-pub fn read(folder: &Path) -> Result<Series, ReportError> {
-    let flows = read_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, read_flows)?;
-    let queues = read_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, read_queues)?;
-    let datagrams = read_if_there(&folder.join(DATAGRAMS_FILE), DATAGRAMS_SCHEMA, read_datagrams)?;
-    let transfers = read_if_there(&folder.join(TRANSFERS_FILE), TRANSFERS_SCHEMA, read_transfers)?;
+/// If a file cannot be read, has another schema version, or is of another run. The message names it.
+pub fn read(folder: &Path, result: &RunResult) -> Result<Series, ReportError> {
+    let flows = read_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, result, read_flows)?;
+    let queues = read_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, result, read_queues)?;
+    let datagrams = read_if_there(&folder.join(DATAGRAMS_FILE), DATAGRAMS_SCHEMA, result, read_datagrams)?;
+    let transfers = read_if_there(&folder.join(TRANSFERS_FILE), TRANSFERS_SCHEMA, result, read_transfers)?;
     Ok(Series { flows, queues, datagrams, transfers })
 }
 
 fn read_if_there<T: Default>(
     path: &Path,
     schema: &str,
+    result: &RunResult,
     read_columns: impl FnOnce(&mut ColumnsIn) -> Result<T, ParquetError>,
 ) -> Result<T, ReportError> {
-    if path.exists() { read_file(path, schema, read_columns) } else { Ok(T::default()) }
+    if path.exists() { read_file(path, schema, result, read_columns) } else { Ok(T::default()) }
 }
 
 type Columns<'a> = SerializedRowGroupWriter<'a, File>;
@@ -157,6 +159,7 @@ fn metadata(result: &RunResult) -> Vec<KeyValue> {
     let dirty = if result.build.dirty { "-dirty" } else { "" };
     [
         (VERSION_KEY, SCHEMA_VERSION.to_string()),
+        ("lasthop.run", format!("{:016x}", checksum(result))),
         ("lasthop.scenario", result.name().to_owned()),
         ("lasthop.seed", result.seed.to_string()),
         ("lasthop.version", result.build.version.clone()),
@@ -164,6 +167,12 @@ fn metadata(result: &RunResult) -> Vec<KeyValue> {
     ]
     .map(|(key, value)| KeyValue::new(key.to_owned(), value))
     .to_vec()
+}
+
+/// FNV-1a of 64 bits \[draft-eastlake-fnv §2\], of what tells runs of one name and seed apart.
+fn checksum(result: &RunResult) -> u64 {
+    let of = format!("{} {:?} {}", result.scenario, result.hosts_kind, result.aggregate_goodput_mbps);
+    of.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn write_flows(columns: &mut Columns<'_>, flows: &FlowSeries) -> Result<(), ParquetError> {
@@ -302,6 +311,7 @@ fn group_rows(rows: i64) -> Result<usize, ParquetError> {
 fn read_file<T>(
     path: &Path,
     schema: &str,
+    result: &RunResult,
     read_columns: impl FnOnce(&mut ColumnsIn) -> Result<T, ParquetError>,
 ) -> Result<T, ReportError> {
     let fail = |source| ReportError::ReadSeries { path: path.to_owned(), source };
@@ -309,11 +319,11 @@ fn read_file<T>(
         lasthop_files::open_to_read(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
     let file = SerializedFileReader::new(file).map_err(fail)?;
     let metadata = file.metadata().file_metadata();
-    let version = metadata
-        .key_value_metadata()
-        .and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY))
-        .and_then(|pair| pair.value.clone())
-        .unwrap_or_else(|| "none".into());
+    let said = |key: &str| {
+        let pair = metadata.key_value_metadata()?.iter().find(|pair| pair.key == key)?;
+        pair.value.clone()
+    };
+    let version = said(VERSION_KEY).unwrap_or_else(|| "none".into());
     if version != SCHEMA_VERSION.to_string() {
         let message = format!("{VERSION_KEY} {version} is not known here; accepted: {SCHEMA_VERSION}");
         return Err(ReportError::Series { path: path.to_owned(), message });
@@ -325,6 +335,16 @@ fn read_file<T>(
     if found != expected {
         let message = format!("it has the columns {}; accepted: {}", found.join(", "), expected.join(", "));
         return Err(ReportError::Series { path: path.to_owned(), message });
+    }
+    for KeyValue { key, value } in self::metadata(result) {
+        let (Some(found), Some(of_result)) = (said(&key), value) else { continue };
+        if found != of_result {
+            let message = format!(
+                "it is of another run than the result: {key} is {found}, not {of_result}; accepted: a result in a folder with its own \
+                 series, or without any"
+            );
+            return Err(ReportError::Series { path: path.to_owned(), message });
+        }
     }
     read_columns(&mut ColumnsIn { file, next: 0 }).map_err(fail)
 }

@@ -5,7 +5,7 @@
 
 mod example;
 
-use lasthop_scenario::{Comparison, QueueSample, RunResult, Series};
+use lasthop_scenario::{Comparison, QueueSample, ResultFile as _, RunResult, Series};
 use std::path::{Path, PathBuf};
 
 const SVG: &[lasthop_report::FigureFormat] = &[lasthop_report::FigureFormat::Svg];
@@ -331,8 +331,28 @@ fn a_file_that_cannot_be_written_or_read_is_named() {
     let error = lasthop_report::read_run(&folder.path.join("nowhere")).expect_err("nothing there").to_string();
     assert!(error.contains("nowhere/result.json"), "{error}");
     std::fs::write(folder.path.join("series.parquet"), "no parquet").expect("a file");
-    let error = lasthop_report::series_file::read(&folder.path).expect_err("not parquet").to_string();
+    let error = lasthop_report::series_file::read(&folder.path, &result).expect_err("not parquet").to_string();
     assert!(error.starts_with("cannot read the series ") && error.ends_with("series.parquet"), "{error}");
+}
+
+#[test]
+fn a_series_of_another_run_is_refused_by_name() {
+    let folder = folder("other-run");
+    let (result, series) = example::run(&example::scenario(&["hosts.0.count=2"]));
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
+    let mut others = [(); 3].map(|()| result.clone());
+    others[0].seed += 1;
+    others[1].scenario["hosts"][0]["policy"] = "formula".into();
+    // The same once more on kernel hosts.
+    others[2].aggregate_goodput_mbps += 0.001;
+    for (other, key) in others.iter().zip(["lasthop.seed is 1, not 2", "lasthop.run is ", "lasthop.run is "]) {
+        std::fs::write(folder.path.join("result.json"), other.to_json()).expect("a file");
+        let error = lasthop_report::read_run(&folder.path).map(drop).expect_err("of another run").to_string();
+        assert!(
+            error.contains("series.parquet: it is of another run than the result: ") && error.contains(key),
+            "{error}"
+        );
+    }
 }
 
 #[test]
