@@ -1,6 +1,6 @@
 //! A run that goes on: its samples as far apart as a picture can show, and the part of a page that shows them.
 
-use crate::html;
+use crate::{figures, html};
 use lasthop_measure::Sampled;
 use lasthop_scenario::{ACCESS_POINT, FlowSample, QueueSample, RunResult, Scenario, Series};
 use lasthop_units::{Bytes, Rate, Span, Time};
@@ -16,8 +16,9 @@ const AIR: Span = Span::from_millis(500);
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     t_s: f64,
-    /// Of each open flow its place among the flows, goodput since its sample before (Mb/s), smoothed RTT (ms), and window (segments).
-    flows: Vec<(usize, f64, Option<f64>, u32)>,
+    /// Of each flow that has had a connection its place among the flows, goodput since its sample before (Mb/s), smoothed RTT (ms), and
+    /// window (segments): the last two of an open connection only.
+    flows: Vec<(usize, f64, Option<f64>, Option<u32>)>,
     /// The packets in the access point's queue; with simulated hosts.
     queue: Option<usize>,
     /// The share of the time since the one before in which the channel carried a frame, 0 to 1; with simulated hosts.
@@ -98,16 +99,17 @@ impl Sampler {
 
     fn take(&mut self, at: Time, sampled: Sampled<'_>) {
         match sampled {
-            Sampled::Connection(connection, received, Some(seen)) => {
+            // A flow that never had a connection of TCP or QUIC has no line.
+            Sampled::Connection(connection, _, None) if self.before[connection].0 == Time::ZERO => {}
+            Sampled::Connection(connection, received, seen) => {
                 let Some(flow) = self.flows[connection] else { return };
                 let (since, before) = std::mem::replace(&mut self.before[connection], (at, received));
                 let more = Bytes::new(received.get().saturating_sub(before.get()));
                 let goodput_mbps = Rate::over(more, at.saturating_since(since)).as_mbps();
-                let srtt_ms = seen.tcp.srtt.map(Span::as_millis_f64);
+                let srtt_ms = seen.and_then(|seen| seen.tcp.srtt).map(Span::as_millis_f64);
                 self.sample.t_s = at.as_secs_f64();
-                self.sample.flows.push((flow, goodput_mbps, srtt_ms, seen.tcp.cwnd_segments));
+                self.sample.flows.push((flow, goodput_mbps, srtt_ms, seen.map(|seen| seen.tcp.cwnd_segments)));
             }
-            Sampled::Connection(.., None) => {}
             Sampled::Queue(packets) => self.sample.queue = Some(packets),
             Sampled::Air { busy, of } => {
                 let (since, busy_before, of_before) = self.air;
@@ -160,6 +162,7 @@ impl Going {
         for &(flow, goodput_mbps, srtt_ms, cwnd_segments) in &sample.flows {
             let Some(of) = self.begun.flows.get(flow) else { continue };
             let (flow, host) = (of.id, of.host);
+            let cwnd_segments = cwnd_segments.unwrap_or(figures::NO_WINDOW);
             let more = FlowSample { t_s, flow, host, goodput_mbps, srtt_ms, cwnd_segments, ..FlowSample::default() };
             self.series.flows.push(more);
         }
@@ -227,6 +230,34 @@ mod tests {
         tell(&mut sampler, 10, 125_000, [5, 10]);
         assert_eq!(tell(&mut sampler, 15, 187_500, [255, 510]).expect("at 1 s").air, None);
         assert_eq!(tell(&mut sampler, 16, 200_000, [255, 610]).expect("at 1.5 s").air, Some(0.5));
+    }
+
+    #[test]
+    fn lines_are_parted_while_no_connection_is_open_and_goodput_is_0_then() {
+        let scenario = Scenario::from_toml("scenario.toml", TOML, &[]).expect("a scenario");
+        let build = lasthop_scenario::Build { version: "0.1.0".into(), commit: None, dirty: false };
+        let begun = lasthop_measure::begun(&scenario, build, lasthop_scenario::HostsKind::Simulated).expect("a run");
+        let (mut sampler, mut going) = (sampler(), Going::new("", begun, true));
+        // Open from 1 s to 3 s and from 10 s on, at 1 Mb/s; what comes last before the pause no sample of the connection tells.
+        let mut received = 0;
+        for tenth in 0..=130 {
+            let is_open = (10..30).contains(&tenth) || tenth >= 100;
+            received += if is_open || tenth == 30 { 12_500 } else { 0 };
+            let mut seen = Seen::default();
+            (seen.tcp.srtt, seen.tcp.cwnd_segments) = (Some(Span::from_millis(20)), 10);
+            let at = Time::ZERO + Span::from_millis(100 * tenth);
+            let told = Sampled::Connection(0, Bytes::new(received), is_open.then_some(&seen));
+            if let Some(sample) = sampler.on_sample(at, told) {
+                going.push(&sample);
+            }
+        }
+        let figures = figures::before_the_end(&going.begun, &going.series, &[]);
+        let of = |name: &str| figures.iter().find(|figure| figure.name == name).expect("a figure").svg.as_str();
+        let lines = |name: &str| of(name).matches("<polyline data-name=").count();
+        assert_eq!((lines("rtt"), lines("cwnd"), lines("goodput-over-time")), (2, 2, 1));
+        let flows = &going.series.flows;
+        let mbps = |t_s: f64| flows.goodput_mbps[flows.t_s.iter().position(|at| *at == t_s).expect("a sample")];
+        assert_eq!([2.0, 3.0, 5.0, 11.0].map(mbps), [1.0, 1.0, 0.0, 1.0]);
     }
 
     #[test]

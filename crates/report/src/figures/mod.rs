@@ -444,10 +444,13 @@ fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     steps.into_iter().map(|(at, sum, count)| (at, sum / count)).collect()
 }
 
+/// The window in a row of a flow without an open connection, of a run that goes on. There is no such window.
+pub(crate) const NO_WINDOW: u32 = 0;
+
 fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(2 * run.flows.len(), 880);
-    let cwnd = |sample: &FlowSample| Some(f64::from(sample.cwnd_segments));
+    let cwnd = |sample: &FlowSample| (sample.cwnd_segments != NO_WINDOW).then(|| sample.cwnd_segments.into());
     let lines = flow_lines(run, series, columns, cwnd, |flow| looks.look(flow).clone());
     if lines.is_empty() {
         return None;
