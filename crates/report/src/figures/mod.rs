@@ -297,10 +297,31 @@ fn flow_lines(
 ) -> Vec<Line> {
     let line = |flow: &FlowResult| {
         let points = series.of_flow(flow.id).map(|sample| (sample.t_s, of(&sample)));
-        let parts = thin(points, (0.0, run.duration_s), columns);
+        let parts = thin(parted(points).into_iter(), (0.0, run.duration_s), columns);
         (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
+}
+
+/// Rows further apart than so many times those before them have a pause between them. Of a run that goes on they may get twice as far
+/// apart.
+const PAUSE: f64 = 3.0;
+
+/// These moments, with one of nothing in each pause of [`SILENCE_S`] or more: a flow has no rows while none of its connections is open.
+/// Rows that are all alone tell nothing of pauses.
+fn parted<T>(rows: impl Iterator<Item = (f64, Option<T>)>) -> Vec<(f64, Option<T>)> {
+    let mut moments: Vec<(f64, Option<T>)> = Vec::new();
+    let (mut before_s, mut usual_s) = (None, f64::INFINITY);
+    for row in rows {
+        let passed_s = before_s.replace(row.0).map_or(0.0, |before_s| row.0 - before_s);
+        if passed_s >= SILENCE_S && passed_s > PAUSE * usual_s {
+            moments.push((row.0, None));
+        } else if passed_s > 0.0 {
+            usual_s = passed_s;
+        }
+        moments.push(row);
+    }
+    moments
 }
 
 /// Seconds without data and without another round trip, after which the last one tells nothing of now.
@@ -310,7 +331,7 @@ const SILENCE_S: f64 = 2.0;
 fn rtt_lines(run: &RunResult, series: &FlowSeries, columns: usize, look: impl Fn(&FlowResult) -> Look) -> Vec<Line> {
     let line = |flow: &FlowResult| {
         let samples = series.of_flow(flow.id).map(|sample| (sample.t_s, sample.srtt_ms, sample.goodput_mbps));
-        let parts = thin(while_heard(samples).into_iter(), (0.0, run.duration_s), columns);
+        let parts = thin(parted(while_heard(samples).into_iter()).into_iter(), (0.0, run.duration_s), columns);
         (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
@@ -505,6 +526,7 @@ fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64,
         let limit = f64::from(limit);
         *extremes = Some(extremes.map_or((limit, limit), |(least, most)| (least.min(limit), most.max(limit))));
     }
+    let moments = parted(moments.into_iter());
     let range = (0.0, run.duration_s);
     let least = thin(moments.iter().map(|(t_s, both)| (*t_s, both.map(|(least, _)| least))), range, columns);
     let most = thin(moments.iter().map(|(t_s, both)| (*t_s, both.map(|(_, most)| most))), range, columns);
@@ -615,6 +637,18 @@ mod tests {
         let seen = while_heard(samples.into_iter().map(|(t_s, rtt, goodput)| (t_s, Some(rtt), goodput)));
         let at: Vec<f64> = seen.iter().filter(|(_, rtt)| rtt.is_some()).map(|(t_s, _)| *t_s).collect();
         assert_eq!(at, [0.0, 1.0, 5.0, 6.0]);
+    }
+
+    #[test]
+    fn lines_are_parted_where_rows_are_missing_and_not_where_they_get_further_apart() {
+        let parts = |at: &[f64]| {
+            let rows = at.iter().map(|t_s| (*t_s, Some(1.0)));
+            thin(parted(rows).into_iter(), (0.0, 100.0), 100).iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        // Two connections with 3 s between them; one that lost a second's rows; samples of a run that goes on, each time twice as far.
+        assert_eq!(parts(&[0.0, 0.05, 0.1, 3.1, 3.15]), [3, 2]);
+        assert_eq!(parts(&[0.0, 0.05, 1.05, 1.1]), [4]);
+        assert_eq!(parts(&[0.0, 2.0, 4.0, 8.0, 12.0, 20.0]), [6]);
     }
 
     #[test]
