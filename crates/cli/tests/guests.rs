@@ -356,9 +356,8 @@ fn a_study_sets_guests_beside_simulated_hosts_and_its_plan_counts_their_memory()
     assert!(said(&many).contains("a smaller --jobs"), "{}", said(&many));
 }
 
-/// One upload over 802.11g, as mac80211 has it, at nine tenths of what the air carries: a full one takes nearly all of the emulated
-/// processor in a build for tests, and is late in some.
-/// What AQL holds back is asked for by the medium: without that this upload stood still.
+/// One upload over 802.11n that fills the air. AQL holds back packets of it: it stood still in some builds before the medium had mac80211
+/// look at its queues again.
 const OF_RADIOS: &str = "duration_s = 3\nwarmup_s = 1\n[access]\nstandard = \"802.11n\"\nband_ghz = 2.4\naggregate_frames = 1\n\
                          rate_control = \"minstrel_ht\"\nqueue = \"mac80211\"\nairtime_fairness = false\n[path]\nrtt_ms = 20\n\
                          [[hosts]]\nera = \"modern\"\nsnr_db = 12\n[hosts.tcp]\ntsq_pacing_shift = 7\n[[hosts.flows]]\n\

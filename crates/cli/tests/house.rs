@@ -423,6 +423,7 @@ const OTHER_WRITERS: &[(&str, &str)] = &[
     ("guest/src/processor.rs", "locks in the cache of states"),
     ("guest/src/program.rs", "the cache of programs"),
     ("guest/src/stopping.rs", "/sys of a guest"),
+    ("guest/src/work.rs", "the cache of kernels and states"),
     ("kernel/src/laws/pins.rs", "pins in /sys/fs/bpf"),
     ("lab/src/guest/inside.rs", "a folder of this process"),
     ("lab/src/internet.rs", "/proc"),

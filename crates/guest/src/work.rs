@@ -47,15 +47,21 @@ impl Work {
     }
 }
 
-/// The same where folders cannot be exchanged at once: meanwhile there may be none.
+/// The same where folders cannot be exchanged at once: meanwhile there may be none. What was there comes back if the new one cannot take
+/// its place.
 fn in_three_steps(from: &Path, to: &Path) -> io::Result<()> {
     let aside = from.with_extension("aside");
     if !to.exists() {
         return fs::rename(from, to);
     }
     fs::rename(to, &aside)?;
-    fs::rename(from, to)?;
-    fs::rename(aside, from)
+    if let Err(error) = fs::rename(from, to) {
+        let _ = fs::rename(aside, to);
+        return Err(error);
+    }
+    // Else it is a leftover, which the next one removes.
+    let _ = fs::rename(aside, from);
+    Ok(())
 }
 
 fn locked(folder: &Path, how: FlockArg) -> Option<Flock<File>> {
@@ -106,5 +112,7 @@ mod tests {
         in_three_steps(&from, &to).expect("exchanged");
         assert!(to.join("newer").exists() && from.join("new").exists());
         assert_eq!(fs::read_dir(parent.path()).expect("readable").count(), 2);
+        in_three_steps(&parent.path().join("none"), &to).expect_err("there is none");
+        assert!(to.join("newer").exists());
     }
 }

@@ -67,7 +67,7 @@ pub struct SocketSample {
     pub remote: SocketAddr,
     /// The interface that its packets leave by, in the network namespace of the socket.
     pub interface_index: u32,
-    /// Whether that is another one than ours: then what it receives is not bounded.
+    /// Whether its network namespace is another one than ours: then what it receives is not bounded.
     pub in_container: bool,
     /// The name of its congestion control.
     pub congestion_control: Arc<str>,

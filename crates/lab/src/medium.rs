@@ -524,7 +524,13 @@ impl<'a> Medium<'a> {
             air
         });
         air.advance(now, &mut self.events);
+        let dropped = air.counts().dropped;
         air.offer(now, frame);
+        // The kernel has dropped them, too: for a receiver whose frames all are gone none will be done.
+        if let (true, Some(wakers)) = (air.counts().dropped > dropped, self.of_run.wakers.get()) {
+            let without = (0..self.radios.len()).filter(|&to| to != from && !air.has_frames(from, to));
+            without.for_each(|to| wakers.wake(from, to));
+        }
         // What was due before is late: it does not wait for more frames.
         if self.events.is_empty() { Ok(()) } else { self.deliver() }
     }

@@ -41,7 +41,7 @@ impl Wakers {
     /// The radio `from` has no frame left for `to`.
     pub(crate) fn wake(&self, from: usize, to: usize) {
         if let (Some((socket, _)), Some((_, address))) = (self.0.get(from), self.0.get(to)) {
-            // A full socket has a datagram on its way.
+            // It may fail where the socket is full: then frames wait, and the end of each wakes again.
             let _ = socket.send_to(&[], SocketAddrV4::new(*address, PORT));
         }
     }

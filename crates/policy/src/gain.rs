@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn other_own_connections_are_another_thing_be_they_as_many() {
+    fn other_own_connections_are_another_thing_even_if_they_are_as_many() {
         for others in [&[1, 2][..], &[2]] {
             let mut comparison = Comparison::default();
             lasts(&mut comparison, 9, got(1.0, 1.0, 9), &[], false);

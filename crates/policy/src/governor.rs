@@ -118,11 +118,11 @@ struct Flow {
     observed: u64,
 }
 
-/// A connection that has come from another access point. TCP's lowest RTT may still be of that one.
+/// A connection that has come from another access point. TCP's RTTs may still be of that one.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     at: Time,
-    /// The former lowest RTT; `None` before the first tick here.
+    /// TCP's lowest RTT, of the old place; `None` before the first tick here.
     before: Option<Span>,
     /// What had been acknowledged by the last tick, and the lowest RTT at the ticks since.
     acked: Bytes,
@@ -132,20 +132,29 @@ struct Arrived {
 impl Arrived {
     /// For so long Linux keeps a lowest RTT: net/ipv4/tcp_ipv4.c, sysctl_tcp_min_rtt_wlen, 300 s.
     const REMEMBERED: Span = Span::from_secs(300);
+    /// By then `receive_rtt`, of which each sample is an eighth, is of here.
+    const SMOOTHED: Span = Span::from_secs(5);
 
-    /// The lowest RTT since; in [`Err`] what TCP says, now that this is of here.
-    fn min_rtt(&mut self, now: Time, tcp: &TcpState) -> Result<Option<Span>, Option<Span>> {
-        let Some(before) = self.before else {
-            (self.before, self.acked) = (tcp.min_rtt, tcp.acked);
-            return Ok(None);
-        };
-        if now.saturating_since(self.at) > Self::REMEMBERED || tcp.min_rtt.is_some_and(|min_rtt| min_rtt < before) {
-            return Err(tcp.min_rtt);
+    /// Takes away what is of the old place. Returns whether something may still be.
+    fn correct(&mut self, now: Time, tcp: &mut TcpState) -> bool {
+        let since = now.saturating_since(self.at);
+        if let (Some(before), Some(min_rtt)) = (self.before, tcp.min_rtt)
+            && (min_rtt < before || (since > Self::REMEMBERED && min_rtt != before))
+        {
+            return false;
         }
-        if std::mem::replace(&mut self.acked, tcp.acked) != tcp.acked {
+        let is_first = self.before.is_none();
+        if is_first || since <= Self::REMEMBERED {
+            self.before = tcp.min_rtt;
+        }
+        if std::mem::replace(&mut self.acked, tcp.acked) != tcp.acked && !is_first {
             self.lowest = [self.lowest, tcp.newest_rtt].into_iter().flatten().min();
         }
-        Ok(self.lowest)
+        tcp.min_rtt = self.lowest;
+        // It is smoothed, too, and cannot be below the lowest.
+        tcp.srtt = self.lowest.and_then(|lowest| Some(tcp.srtt?.max(lowest)));
+        tcp.receive_rtt = tcp.receive_rtt.filter(|_| since >= Self::SMOOTHED);
+        true
     }
 }
 
@@ -293,11 +302,8 @@ impl Governor {
 impl FlowSample {
     fn observe(&self, now: Time, flow: &mut Flow) -> FlowObservation {
         let Self { id, mut tcp, left_alone, .. } = *self;
-        if let Some(arrived) = &mut flow.arrived {
-            tcp.min_rtt = arrived.min_rtt(now, &tcp).unwrap_or_else(|of_here| {
-                flow.arrived = None;
-                of_here
-            });
+        if flow.arrived.as_mut().is_some_and(|arrived| !arrived.correct(now, &mut tcp)) {
+            flow.arrived = None;
         }
         let busy = flow.activity.on_sample(now, &tcp);
         let receiving = flow.reception.on_sample(now, &tcp);
@@ -554,6 +560,27 @@ mod tests {
         governor.on_moved(at(603));
         assert_eq!(lowest(&mut governor, 603, 60, 85, 5), [0, 0]);
         assert_eq!(lowest(&mut governor, 604, 7, 9, 6), [7, 7]);
+        // Where nothing came since, TCP has not forgotten it.
+        governor.on_moved(at(605));
+        assert_eq!(lowest(&mut governor, 605, 7, 9, 6), [0, 0]);
+        assert_eq!(lowest(&mut governor, 1300, 7, 9, 6), [0, 0]);
+    }
+
+    #[test]
+    fn behind_another_access_point_smoothed_rtts_of_the_old_one_are_not_taken_for_low_ones() {
+        let mut governor = governor(PolicyName::None, true);
+        let smoothed = |governor: &mut Governor, tick, acked| {
+            let mut sample = sample(7, acked, 300);
+            let rtts = [20, 120, 30, 25].map(|ms| Some(Span::from_millis(ms)));
+            [sample.tcp.min_rtt, sample.tcp.newest_rtt, sample.tcp.srtt, sample.tcp.receive_rtt] = rtts;
+            let seen = governor.observe(at(tick), &[sample])[0];
+            [seen.tcp.srtt, seen.tcp.receive_rtt].map(|rtt| rtt.map_or(0, Span::as_millis))
+        };
+        assert_eq!(smoothed(&mut governor, 0, 1), [30, 25]);
+        governor.on_moved(at(1));
+        assert_eq!(smoothed(&mut governor, 1, 1), [0, 0]);
+        assert_eq!(smoothed(&mut governor, 2, 2), [120, 0]);
+        assert_eq!(smoothed(&mut governor, 11, 3), [120, 25]);
     }
 
     #[test]

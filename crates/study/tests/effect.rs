@@ -46,8 +46,11 @@ fn a_key_of_an_axis_a_case_or_a_search_cannot_be_set_from_outside() {
     let search =
         "[cases.search]\nkey = \"hosts.0.bound_segments\"\nfrom = 1\nto = 9\nmaximise = 'at(\"jain_index\")'\n";
     let axis = "[[vary]]\naxis = \"n\"\nkey = \"hosts.0.count\"\nvalues = [1, 10]\n";
-    let study = format!("{head}{case}{search}{axis}");
-    let study = Study::from_toml("studies/x/odd.toml", &study, &|_| Ok(UPLOADS.to_owned())).expect("a study");
+    let read = |text: &str| Study::from_toml("studies/x/odd.toml", text, &|_| Ok(UPLOADS.to_owned())).expect("a study");
+    let study = read(&format!("{head}{case}{search}{axis}"));
+    let of_all = read(&format!("{head}{}", axis.replace("hosts.0", "hosts.*")));
+    let of_one = of_all.with_overrides(vec![Override::parse("hosts.0.count=5").expect("an override")]).plan(1);
+    assert!(of_one.expect_err("a block of the axis").to_string().contains("sets hosts.*.count"));
     let plan = |set: &str| study.clone().with_overrides(vec![Override::parse(set).expect("an override")]).plan(1);
     for (set, place) in [
         ("hosts.*.count=5", "odd.toml:16: vary[0].values[0] sets hosts.0.count"),
