@@ -291,6 +291,10 @@ class Study(_Document):
     """Notes for the reader."""
     study: str
     """The text of its file."""
+    file: str | None
+    """The path of the study's own file, where it is none of `lasthop study list`."""
+    set: list[str] | None
+    """What was set from outside, as `--set` takes it."""
     scenario: Keys
     """The scenario of every run, before anything varies."""
     hosts_kind: str

@@ -252,7 +252,9 @@ fn print(study: &Study, point: &str) -> Result<ExitCode> {
         bail!("{} has no point '{point}'; accepted: a value of each axis{meant}", study.name);
     };
     if run.searched {
-        bail!("'{point}' is found by search: its value is in study.json, and --set gives it to another case");
+        bail!(
+            "'{point}' is found by search: its value is in study.json, and `lasthop run --set` gives it to another case's scenario"
+        );
     }
     say(&run.scenario.to_toml())?;
     Ok(ExitCode::SUCCESS)

@@ -151,6 +151,15 @@ impl Override {
         self.path.len() == earlier.path.len() && self.path.iter().zip(&earlier.path).all(same)
     }
 
+    /// Whether both set the same key of some block, or this one takes the place of a table or list that has the other's.
+    pub fn meets(&self, earlier: &Self) -> bool {
+        let same = |(one, other): (&Step, &Step)| {
+            let is_block = |step: &Step| matches!(step, Step::All | Step::Index(_));
+            one == other || (is_block(one) && is_block(other) && [one, other].contains(&&Step::All))
+        };
+        self.path.len() <= earlier.path.len() && self.path.iter().zip(&earlier.path).all(same)
+    }
+
     /// The first one here of which nothing is left, for a later one covers it; and that one.
     pub fn without_effect(overrides: &[Self]) -> Option<[&Self; 2]> {
         overrides.iter().enumerate().find_map(|(at, one)| {

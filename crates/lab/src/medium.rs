@@ -528,7 +528,9 @@ impl<'a> Medium<'a> {
         air.offer(now, frame);
         // The kernel has dropped them, too: for a receiver whose frames all are gone none will be done.
         if let (true, Some(wakers)) = (air.counts().dropped > dropped, self.of_run.wakers.get()) {
-            let without = (0..self.radios.len()).filter(|&to| to != from && !air.has_frames(from, to));
+            let access_points = self.scenario.network().cells.as_ref().map_or(1, |cells| cells.access_points);
+            let may_send = |to: usize| (from < access_points) != (to < access_points);
+            let without = (0..self.radios.len()).filter(|&to| may_send(to) && !air.has_frames(from, to));
             without.for_each(|to| wakers.wake(from, to));
         }
         // What was due before is late: it does not wait for more frames.

@@ -127,33 +127,36 @@ struct Arrived {
     /// What had been acknowledged by the last tick, and the lowest RTT at the ticks since.
     acked: Bytes,
     lowest: Option<Span>,
+    /// What had been received by the last tick, and at how many ticks more had come.
+    received: Bytes,
+    receptions: u32,
 }
 
 impl Arrived {
     /// For so long Linux keeps a lowest RTT: net/ipv4/tcp_ipv4.c, sysctl_tcp_min_rtt_wlen, 300 s.
     const REMEMBERED: Span = Span::from_secs(300);
-    /// By then `receive_rtt`, of which each sample is an eighth, is of here.
-    const SMOOTHED: Span = Span::from_secs(5);
+    /// After so many ticks at which data came `receive_rtt`, of which each sample is an eighth, is of here.
+    const SMOOTHED: u32 = 10;
 
     /// Takes away what is of the old place. Returns whether something may still be.
     fn correct(&mut self, now: Time, tcp: &mut TcpState) -> bool {
-        let since = now.saturating_since(self.at);
-        if let (Some(before), Some(min_rtt)) = (self.before, tcp.min_rtt)
-            && (min_rtt < before || (since > Self::REMEMBERED && min_rtt != before))
-        {
+        let is_first = self.before.is_none();
+        let is_acked = std::mem::replace(&mut self.acked, tcp.acked) != tcp.acked && !is_first;
+        let has_received = std::mem::replace(&mut self.received, tcp.received) != tcp.received && !is_first;
+        // TCP forgets with its next sample.
+        let is_forgotten = is_acked && now.saturating_since(self.at) > Self::REMEMBERED;
+        if is_forgotten || self.before.zip(tcp.min_rtt).is_some_and(|(before, min_rtt)| min_rtt < before) {
             return false;
         }
-        let is_first = self.before.is_none();
-        if is_first || since <= Self::REMEMBERED {
-            self.before = tcp.min_rtt;
-        }
-        if std::mem::replace(&mut self.acked, tcp.acked) != tcp.acked && !is_first {
+        self.before = tcp.min_rtt;
+        if is_acked {
             self.lowest = [self.lowest, tcp.newest_rtt].into_iter().flatten().min();
         }
+        self.receptions += u32::from(has_received);
         tcp.min_rtt = self.lowest;
         // It is smoothed, too, and cannot be below the lowest.
         tcp.srtt = self.lowest.and_then(|lowest| Some(tcp.srtt?.max(lowest)));
-        tcp.receive_rtt = tcp.receive_rtt.filter(|_| since >= Self::SMOOTHED);
+        tcp.receive_rtt = tcp.receive_rtt.filter(|_| self.receptions >= Self::SMOOTHED);
         true
     }
 }
@@ -180,7 +183,9 @@ impl Governor {
         #[allow(clippy::iter_over_hash_type, reason = "each by itself: their order does not matter")]
         for flow in self.flows.values_mut() {
             flow.min_receive_rtt = None;
-            flow.arrived = Some(Arrived { at: now, before: None, acked: Bytes::ZERO, lowest: None });
+            let nothing = Bytes::ZERO;
+            flow.arrived =
+                Some(Arrived { at: now, before: None, acked: nothing, lowest: None, received: nothing, receptions: 0 });
         }
     }
 
@@ -560,7 +565,7 @@ mod tests {
         governor.on_moved(at(603));
         assert_eq!(lowest(&mut governor, 603, 60, 85, 5), [0, 0]);
         assert_eq!(lowest(&mut governor, 604, 7, 9, 6), [7, 7]);
-        // Where nothing came since, TCP has not forgotten it.
+        // Where nothing is acknowledged TCP has not forgotten it.
         governor.on_moved(at(605));
         assert_eq!(lowest(&mut governor, 605, 7, 9, 6), [0, 0]);
         assert_eq!(lowest(&mut governor, 1300, 7, 9, 6), [0, 0]);
@@ -573,6 +578,7 @@ mod tests {
             let mut sample = sample(7, acked, 300);
             let rtts = [20, 120, 30, 25].map(|ms| Some(Span::from_millis(ms)));
             [sample.tcp.min_rtt, sample.tcp.newest_rtt, sample.tcp.srtt, sample.tcp.receive_rtt] = rtts;
+            sample.tcp.received = Bytes::new(acked);
             let seen = governor.observe(at(tick), &[sample])[0];
             [seen.tcp.srtt, seen.tcp.receive_rtt].map(|rtt| rtt.map_or(0, Span::as_millis))
         };
@@ -580,7 +586,12 @@ mod tests {
         governor.on_moved(at(1));
         assert_eq!(smoothed(&mut governor, 1, 1), [0, 0]);
         assert_eq!(smoothed(&mut governor, 2, 2), [120, 0]);
-        assert_eq!(smoothed(&mut governor, 11, 3), [120, 25]);
+        // Nothing comes for ten seconds; then at ten ticks.
+        assert_eq!(smoothed(&mut governor, 22, 2), [120, 0]);
+        for tick in 23..31 {
+            assert_eq!(smoothed(&mut governor, tick, tick), [120, 0]);
+        }
+        assert_eq!(smoothed(&mut governor, 31, 31), [120, 25]);
     }
 
     #[test]

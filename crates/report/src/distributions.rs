@@ -100,5 +100,5 @@ impl Distribution<'_> {
 fn command(study: &StudyResult, cell: &CellResult) -> String {
     let is_of_cell = |point: &&PointResult| cell.at.iter().all(|at| point.at.contains(at));
     let point = study.points.iter().rfind(is_of_cell).map_or_else(String::new, PointResult::place);
-    format!("{} --print '{point}' | lasthop run /dev/stdin", crate::study::command(study))
+    format!("{} --print {} | lasthop run /dev/stdin", crate::study::command(study), crate::html::quoted(&point))
 }

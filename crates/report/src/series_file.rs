@@ -19,6 +19,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -169,10 +171,24 @@ fn metadata(result: &RunResult) -> Vec<KeyValue> {
     .to_vec()
 }
 
-/// FNV-1a of 64 bits \[draft-eastlake-fnv §2\], of what tells runs of one name and seed apart.
+/// FNV-1a of 64 bits \[draft-eastlake-fnv §2\], of what tells runs of one name and seed apart, however its JSON is written.
 fn checksum(result: &RunResult) -> u64 {
-    let of = format!("{} {:?} {}", result.scenario, result.hosts_kind, result.aggregate_goodput_mbps);
+    let scenario = in_one_way(&result.scenario);
+    let of = format!("{scenario} {:?} {}", result.hosts_kind, result.aggregate_goodput_mbps);
     of.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// 20 and 20.0 are the same number to some writers of JSON.
+fn in_one_way(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string()),
+        Value::Array(all) => format!("{:?}", all.iter().map(in_one_way).collect::<Vec<_>>()),
+        Value::Object(all) => {
+            let all: BTreeMap<_, _> = all.iter().map(|(key, value)| (key, in_one_way(value))).collect();
+            format!("{all:?}")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn write_flows(columns: &mut Columns<'_>, flows: &FlowSeries) -> Result<(), ParquetError> {

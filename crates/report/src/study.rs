@@ -117,7 +117,9 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
 
 /// The command that has this study with these changes; what follows may be its other options.
 pub(crate) fn command(study: &StudyResult) -> String {
-    let file = study.file.as_ref().map_or_else(|| study.name.clone(), |file| html::quoted(file));
+    let is_word = study.name.chars().all(|char| char.is_ascii_alphanumeric() || "/_.-".contains(char));
+    let name = if is_word { study.name.clone() } else { html::quoted(&study.name) };
+    let file = study.file.as_ref().map_or(name, |file| html::quoted(file));
     study
         .set
         .iter()

@@ -192,11 +192,7 @@ impl Study {
         let varied = varied.flat_map(|(_, levels)| levels.iter().flatten()).cloned();
         let searched = self.searches.iter().flatten().map(|search| search.setting(search.from));
         for setting in varied.chain(searched) {
-            let Some(change) =
-                self.overrides.iter().find(|change| change.covers(&setting.change) || setting.change.covers(change))
-            else {
-                continue;
-            };
+            let Some(change) = self.overrides.iter().find(|change| change.meets(&setting.change)) else { continue };
             let (file, line) = (&self.file, setting.line.map_or(String::new(), |line| format!(":{line}")));
             let message = format!(
                 "it takes the place of what tells the points apart: {file}{line}: {} sets {}; accepted: a key that no \

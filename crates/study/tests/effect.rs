@@ -53,6 +53,7 @@ fn a_key_of_an_axis_a_case_or_a_search_cannot_be_set_from_outside() {
     assert!(of_one.expect_err("a block of the axis").to_string().contains("sets hosts.*.count"));
     let plan = |set: &str| study.clone().with_overrides(vec![Override::parse(set).expect("an override")]).plan(1);
     for (set, place) in [
+        ("hosts=[{ count = 5 }]", "odd.toml:"),
         ("hosts.*.count=5", "odd.toml:16: vary[0].values[0] sets hosts.0.count"),
         ("hosts.0.policy=none", "odd.toml:7: cases[0].set.hosts.0.policy sets hosts.0.policy"),
         ("hosts.0.bound_segments=5", "odd.toml:8: cases[0].search sets hosts.0.bound_segments"),

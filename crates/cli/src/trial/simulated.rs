@@ -38,6 +38,8 @@ pub(super) struct SimulateArguments {
 
 /// The key of how long a run takes.
 const DURATION: &str = "duration_s";
+/// The most that it accepts. A trial may take a little longer.
+const LONGEST: Span = Span::from_secs(86_400);
 
 /// The trial of a run.
 struct Together {
@@ -109,15 +111,20 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<ExitCode> {
     Ok(if bundle.ended.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// The scenario for as long as the trial takes: what traces and lists say is read up to its end.
-fn load(found: &Found, mut overrides: Vec<Override>, plan: &Plan) -> Result<Scenario> {
-    if let Some(set) = overrides.iter().find(|set| set.key() == DURATION) {
+/// The scenario for as long as the trial takes. What traces and lists say is read up to its end, or up to the scenario's if that is later.
+fn load(found: &Found, overrides: Vec<Override>, plan: &Plan) -> Result<Scenario> {
+    let (of_duration, mut overrides): (Vec<_>, Vec<_>) = overrides.into_iter().partition(|set| set.key() == DURATION);
+    if let Some(set) = of_duration.first() {
         tell(format_args!("note: --set {set} has no effect: the trial takes its warm-up and then as long as its plan"));
     }
+    let own = found.load(&overrides)?;
     // The last tick of each host is behind its last block.
-    let lasts_s = (found.load(&overrides)?.warmup + plan.lasts() + Span::from_secs(1)).as_secs_f64();
-    overrides.push(Override::of_flag(&format!("a trial of {lasts_s} s"), DURATION, lasts_s));
-    found.load(&overrides)
+    let lasts = own.warmup + plan.lasts() + Span::from_secs(1);
+    let read_s = own.duration.max(lasts.min(LONGEST)).as_secs_f64();
+    overrides.push(Override::of_flag(&format!("a trial of {lasts}"), DURATION, read_s));
+    let mut scenario = found.load(&overrides)?;
+    scenario.duration = lasts;
+    Ok(scenario)
 }
 
 fn together(trial: &Mutex<Together>) -> MutexGuard<'_, Together> {
