@@ -511,6 +511,7 @@ impl<'a> Medium<'a> {
             self.foreign_channels += 1;
         }
         let now = self.clock.now();
+        let access_points = self.access_points();
         let air = self.airs.entry(frequency_mhz).or_insert_with(|| {
             let streams = Streams::new(self.scenario.seed);
             // 802.11n is at home in both bands.
@@ -528,7 +529,6 @@ impl<'a> Medium<'a> {
         air.offer(now, frame);
         // The kernel has dropped them, too: for a receiver whose frames all are gone none will be done.
         if let (true, Some(wakers)) = (air.counts().dropped > dropped, self.of_run.wakers.get()) {
-            let access_points = self.scenario.network().cells.as_ref().map_or(1, |cells| cells.access_points);
             let may_send = |to: usize| (from < access_points) != (to < access_points);
             let without = (0..self.radios.len()).filter(|&to| may_send(to) && !air.has_frames(from, to));
             without.for_each(|to| wakers.wake(from, to));
