@@ -143,7 +143,7 @@ impl Arrived {
         let is_first = self.before.is_none();
         let is_acked = std::mem::replace(&mut self.acked, tcp.acked) != tcp.acked && !is_first;
         let has_received = std::mem::replace(&mut self.received, tcp.received) != tcp.received && !is_first;
-        // TCP forgets with its next sample.
+        // Linux drops an expired minimum when the next sample comes.
         let is_forgotten = is_acked && now.saturating_since(self.at) > Self::REMEMBERED;
         if is_forgotten || self.before.zip(tcp.min_rtt).is_some_and(|(before, min_rtt)| min_rtt < before) {
             return false;

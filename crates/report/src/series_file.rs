@@ -2,9 +2,9 @@
 //! `transfers.parquet` (transfers), the last two if there are any, compressed with zstd.
 //!
 //! Each file's metadata identify its run: `lasthop.schema_version`, `lasthop.scenario` (its name), `lasthop.seed`,
-//! `lasthop.version`, `lasthop.commit`, `lasthop.run` (a checksum of scenario, hosts and goodput). A file of another run than the result
-//! is refused; one of an older version has no `lasthop.run`, and is held to the others. The columns are those of [`FlowSeries`], [`QueueSeries`],
-//! [`DatagramSeries`] and [`TransferSeries`].
+//! `lasthop.version`, `lasthop.commit`, `lasthop.run` (a checksum of scenario, hosts and goodput). A file of another run than
+//! the result is refused; one of an older version has no `lasthop.run`, and is held to the others. The columns are those of
+//! [`FlowSeries`], [`QueueSeries`], [`DatagramSeries`] and [`TransferSeries`].
 //!
 //! The files use the column interface of the `parquet` crate. Arrow would add thirty dependencies and nothing we need.
 
