@@ -196,3 +196,16 @@ fn collisions_do_not_send_minstrel_ht_to_slow_modes() {
         assert!(minstrel > 0.8 * fixed && rate > 55.0, "{stations}: {minstrel} of {fixed} Mb/s, at {rate}");
     }
 }
+
+/// ns-3 and ath9k count the retries of an RTS apart from those of its data. With an RTS before all frames only RTS collide.
+#[test]
+fn a_lost_rts_says_nothing_of_the_rate_of_its_data() {
+    let rate = |rts_threshold| {
+        let wifi = WifiConfig { rts_threshold, ..with(RateControl::Arf, Standard::G) };
+        let (_, statistics) = saturate(&Config { hosts: hosts(10, 100), ..station(wifi, 60.0) }, 1, 10);
+        statistics.stations.iter().map(|station| station.up.mean_phy_rate.as_mbps()).sum::<f64>() / 10.0
+    };
+    let [without, with_rts] = [rate(None), rate(Some(Bytes::ZERO))];
+    println!("{without:.1} and {with_rts:.1} Mb/s");
+    assert!(without < 50.0 && with_rts == 54.0, "{without} and {with_rts} Mb/s");
+}

@@ -666,7 +666,8 @@ impl<P: Clone> Medium<P> {
                 let sent = &originator.frames()[..frames];
                 let acknowledged = sent.iter().filter(|sent| sent.is_received).count();
                 controller.on_success(now, frames as u32, acknowledged as u32);
-            } else {
+            } else if !frame.is_rts || gives_up {
+                // A lost RTS says nothing of the rate of its data: ns-3 and ath9k's retry counts keep the two apart.
                 controller.on_failure(now, frames as u32, gives_up);
             }
         }
