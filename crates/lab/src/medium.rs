@@ -424,10 +424,8 @@ impl<'a> Medium<'a> {
         if let Some(wakers) = self.of_run.wakers.get() {
             for event in &events {
                 let Event::Done { tag, .. } = event else { continue };
-                if let (from, Some(to), Some(air)) = (tag.from, tag.data_to, self.airs.get(&tag.frequency_mhz))
-                    && !air.has_frames(from, to)
-                {
-                    wakers.wake(from, to);
+                if let Some(to) = tag.data_to {
+                    wakers.wake(tag.from, to);
                 }
             }
         }

@@ -10,7 +10,7 @@
 //! - The medium is [`crate::medium()`], a thread of the run; the path with its delays, rates and losses is the model's network without Wi-Fi.
 //! - 802.11g has no QoS: it contends by DCF, as the model's. 802.11n has no aggregates: all of it is voice, which mac80211 never aggregates,
 //!   by DSCP 46 from stations, and down by a map of all DSCPs to user priority 6.
-//! - mac80211 looks at its queues whenever a receiver's frames are done ([`crate::wakers`]).
+//! - mac80211 looks at its queues whenever a frame is done ([`crate::wakers`]).
 //! - Nobody asks for addresses (ARP), and there is no IPv6: the air has the scenario's packets and beacons of once a second.
 //!
 //! *What it leaves out*: airtime fairness, for hwsim tells no airtimes; aggregates; several cells; changes of the scenario.

@@ -1,10 +1,10 @@
-//! Has mac80211 look at its queues whenever a receiver's frames are done, as the drivers of real radios do.
+//! Has mac80211 look at its queues whenever a frame is done, as the drivers of real radios do.
 //!
 //! mac80211 holds back packets while the driver has enough airtime for their receiver (AQL). ath10k and mt76 ask for more when a frame
 //! is done; mac80211_hwsim asks only when a new packet comes. TCP sends none while its packets are held back: both would wait forever.
 //!
-//! So whoever has no frame left for a receiver sends it an empty datagram, which makes mac80211 look. The medium keeps this datagram:
-//! it takes no air, and nobody receives it.
+//! So at the end of each frame its sender sends the receiver an empty datagram, which makes mac80211 look. The medium keeps this
+//! datagram: it takes no air, and nobody receives it.
 
 use crate::addresses::AddressPlan;
 use crate::error::{Doing, Result};
@@ -38,7 +38,7 @@ impl Wakers {
         all.map(open).collect::<Result<_>>().map(Self)
     }
 
-    /// The radio `from` has no frame left for `to`.
+    /// A frame of the radio `from` to `to` is done.
     pub(crate) fn wake(&self, from: usize, to: usize) {
         if let (Some((socket, _)), Some((_, address))) = (self.0.get(from), self.0.get(to)) {
             // It may fail where the socket is full: then frames wait, and the end of each wakes again.
