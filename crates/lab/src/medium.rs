@@ -21,22 +21,21 @@
 use crate::clock::Clock;
 use crate::error::{Doing, Error, Result};
 use crate::measure::LATE_P99_US;
+use crate::mpdu::{Agreements, Header};
+use crate::rates::{band, series, told_index};
 use crate::real_time::{Histogram, LONGEST_WORK, be_ordinary, be_woken_exactly};
 use crate::wakers::{Wakers, is_waker};
-use lasthop_kernel::hwsim::{Address, Hwsim, MOST_RATES, Message, Outbox, Sent, Ticket, TxRate, messages, rate_flag};
+use lasthop_kernel::hwsim::{Address, Hwsim, MOST_RATES, Message, Outbox, Sent, Ticket, TxRate, messages};
 use lasthop_network::random::Streams;
 use lasthop_network::wifi::radios::{Air, Counts, Event, Frame, Receivers, Tries, TryRate};
-use lasthop_network::{
-    AccessConfig, AirTime, Band, Cells, ChannelWidth, GuardInterval, Modulation, PhyRate, Standard, Topology,
-    WifiConfig,
-};
+use lasthop_network::{AccessConfig, AirTime, Band, Cells, PhyRate, Standard, Topology, WifiConfig};
 use lasthop_scenario::{Lateness, Scenario};
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -662,179 +661,6 @@ impl ChannelReport {
     }
 }
 
-/// What the header of an MPDU says (802.11-2020 §9.2.4.1, §9.2.4.5).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Header {
-    transmitter: Option<Address>,
-    is_beacon: bool,
-    /// With content: no null frame.
-    is_data: bool,
-    user_priority: Option<u8>,
-    sequence: u16,
-    /// Of the header, where it is of data and the MPDU has so many.
-    bytes: usize,
-}
-
-impl Header {
-    fn of(mpdu: &[u8]) -> Self {
-        const MANAGEMENT: u8 = 0;
-        const DATA: u8 = 2;
-        const BEACON: u8 = 8;
-        const QOS: u8 = 8;
-        const NULL: u8 = 4;
-        /// Voice: what Linux sends management in.
-        const VOICE: u8 = 7;
-        let [control, flags] = [mpdu[0], mpdu[1]];
-        let (kind, subtype) = (control >> 2 & 3, control >> 4);
-        // To DS and from DS: a fourth address.
-        let qos_at = if flags & 3 == 3 { 30 } else { 24 };
-        let user_priority = match kind {
-            MANAGEMENT => Some(VOICE),
-            DATA if subtype & QOS != 0 => mpdu.get(qos_at).map(|qos| qos & 7),
-            _ => None,
-        };
-        Self {
-            transmitter: mpdu.get(10..16).map(|bytes| Address(bytes.try_into().expect("six bytes"))),
-            is_beacon: kind == MANAGEMENT && subtype == BEACON,
-            is_data: kind == DATA && subtype & NULL == 0,
-            user_priority,
-            bytes: (qos_at + if subtype & QOS != 0 { 2 } else { 0 }).min(mpdu.len()),
-            // Behind four bits of the fragment's number.
-            sequence: mpdu.get(22..24).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]) >> 4),
-        }
-    }
-}
-
-/// Block Ack agreements, as their action frames say (802.11-2020 §9.6.4): how many frames a receiver takes together, by transmitter,
-/// receiver and TID. Both are addresses of radios: there is a bound.
-#[derive(Debug, Default)]
-struct Agreements(HashMap<(Address, Address, u8), u16>);
-
-impl Agreements {
-    /// Takes note of what a frame says of agreements, which are those of an association. Encrypted ones cannot be read.
-    /// `is_to_radio`: whether its receiver's address is another radio's.
-    fn heed(&mut self, mpdu: &[u8], is_to_radio: bool) {
-        /// Association and reassociation, requests and responses; disassociation, deauthentication.
-        const ASSOCIATION: [u8; 6] = [0x00, 0x10, 0x20, 0x30, 0xa0, 0xc0];
-        const ACTION: u8 = 0xd0;
-        const PROTECTED: u8 = 0x40;
-        const BLOCK_ACK: u8 = 3;
-        const RESPONSE: u8 = 1;
-        const END: u8 = 2;
-        /// Of a response without a number.
-        const USUAL: u16 = 64;
-        if mpdu.len() < 24 {
-            return;
-        }
-        let address = |at: usize| Address(mpdu[at..at + 6].try_into().expect("six bytes"));
-        let (to, from) = (address(4), address(10));
-        if ASSOCIATION.contains(&mpdu[0]) {
-            self.forget(from, Some(to).filter(|to| !to.is_group()));
-        }
-        let is_readable = mpdu.len() >= 28 && mpdu[0] == ACTION && mpdu[1] & PROTECTED == 0;
-        if !is_readable || mpdu[24] != BLOCK_ACK || !is_to_radio {
-            return;
-        }
-        let word = |at: usize| mpdu.get(at..at + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
-        match mpdu[25] {
-            // Dialog token, status, parameters: from who will receive.
-            RESPONSE if word(27) == Some(0) => {
-                if let Some(parameters) = word(29) {
-                    let frames = Some(parameters >> 6).filter(|&frames| frames > 0).unwrap_or(USUAL);
-                    self.0.insert((to, from, (parameters >> 2 & 15) as u8), frames);
-                }
-            }
-            END => {
-                let parameters = word(26).unwrap_or_default();
-                let is_of_sender = parameters & 1 << 11 != 0;
-                let (transmitter, receiver) = if is_of_sender { (from, to) } else { (to, from) };
-                self.0.remove(&(transmitter, receiver, (parameters >> 12) as u8));
-            }
-            _ => {}
-        }
-    }
-
-    /// Between these two there are no agreements any more; `None`: between the first and all others.
-    fn forget(&mut self, one: Address, other: Option<Address>) {
-        let is_other = |address| other.is_none_or(|other| other == address);
-        self.0.retain(|&(transmitter, receiver, _), _| {
-            !(transmitter == one && is_other(receiver) || receiver == one && is_other(transmitter))
-        });
-    }
-
-    /// The most frames together; 0: there is no agreement.
-    fn most(&self, transmitter: Address, receiver: Address, tid: u8) -> u16 {
-        self.0.get(&(transmitter, receiver, tid)).copied().unwrap_or(0)
-    }
-}
-
-/// The rates of 802.11g in the order of the kernel's simulated radios; at 5 GHz those from the fifth on.
-const RATES: [PhyRate; 12] = [
-    PhyRate::Mbps1,
-    PhyRate::Mbps2,
-    PhyRate::Mbps5_5,
-    PhyRate::Mbps11,
-    PhyRate::Mbps6,
-    PhyRate::Mbps9,
-    PhyRate::Mbps12,
-    PhyRate::Mbps18,
-    PhyRate::Mbps24,
-    PhyRate::Mbps36,
-    PhyRate::Mbps48,
-    PhyRate::Mbps54,
-];
-
-/// The number of rates that a band lacks.
-fn missing_rates(frequency_mhz: u32) -> usize {
-    if band(frequency_mhz) == Band::Ghz5 { 4 } else { 0 }
-}
-
-fn band(frequency_mhz: u32) -> Band {
-    if frequency_mhz < 3000 { Band::Ghz2_4 } else { Band::Ghz5 }
-}
-
-/// The rates of a frame up to the end of its series, as they came and as they are; at least one.
-fn series(sent: &Sent<'_>, frequency_mhz: u32) -> ([TxRate; MOST_RATES], [Option<Tries>; MOST_RATES]) {
-    let (mut rates, mut series) = (sent.rates, [None; MOST_RATES]);
-    if rates[0].index < 0 || rates[0].count == 0 {
-        rates[0] = TxRate { index: rates[0].index.max(0), count: 1 };
-    }
-    for (place, rate) in rates.into_iter().enumerate() {
-        let Ok(index) = u8::try_from(rate.index) else { break };
-        let flags = sent.rate_flags[place];
-        let tried = tried(index, flags, frequency_mhz);
-        series[place] = Some(Tries { rate: tried, count: rate.count, rts: flags & rate_flag::RTS_CTS != 0 });
-    }
-    (rates, series)
-}
-
-fn tried(index: u8, flags: u16, frequency_mhz: u32) -> TryRate {
-    let has = |flag| flags & flag != 0;
-    if !has(rate_flag::MCS) && !has(rate_flag::VHT_MCS) {
-        let place = usize::from(index) + missing_rates(frequency_mhz);
-        return TryRate::Legacy(RATES[place.min(RATES.len() - 1)]);
-    }
-    let (mcs, streams) = if has(rate_flag::VHT_MCS) { (index & 15, index >> 4) } else { (index % 8, index / 8) };
-    let width = match () {
-        () if has(rate_flag::MHZ_160) => ChannelWidth::Mhz160,
-        () if has(rate_flag::MHZ_80) => ChannelWidth::Mhz80,
-        () if has(rate_flag::MHZ_40) => ChannelWidth::Mhz40,
-        () => ChannelWidth::Mhz20,
-    };
-    let guard_interval = if has(rate_flag::SHORT_GI) { GuardInterval::Ns400 } else { GuardInterval::Ns800 };
-    TryRate::Later(Modulation { mcs: mcs.min(9), spatial_streams: streams.min(3) + 1, width, guard_interval })
-}
-
-/// The index that the kernel takes for a received rate: of 802.11n's the fastest of 802.11g's below.
-fn told_index(rate: TryRate, frequency_mhz: u32) -> u32 {
-    let most = match rate {
-        TryRate::Legacy(rate) => rate.rate(),
-        TryRate::Later(modulation) => modulation.rate(Standard::N),
-    };
-    let slower = RATES.iter().enumerate().filter(|(_, rate)| rate.rate() <= most).max_by_key(|(_, rate)| rate.rate());
-    slower.map_or(0, |(index, _)| index.saturating_sub(missing_rates(frequency_mhz))) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -867,80 +693,6 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_in_which_category_its_frame_contends() {
-        let header = |control: u8, flags: u8, qos_at: usize, tid: u8| {
-            let mut mpdu = vec![0; 40];
-            (mpdu[0], mpdu[1], mpdu[qos_at]) = (control, flags, tid);
-            mpdu[10..16].copy_from_slice(&[2, 0, 0, 0, 1, 0]);
-            Header::of(&mpdu)
-        };
-        // Beacon, QoS data to DS, QoS data over four addresses, null data, PS-Poll (802.11-2020 table 9-1).
-        assert!(header(0x80, 0, 24, 0).is_beacon);
-        assert!(header(0x88, 1, 24, 0).is_data && header(0x08, 1, 24, 0).is_data);
-        assert!(!header(0x80, 0, 24, 0).is_data && !header(0x48, 1, 24, 6).is_data);
-        assert_eq!(header(0x80, 0, 24, 0).user_priority, Some(7));
-        assert_eq!(header(0x88, 1, 24, 0x65).user_priority, Some(5));
-        // The 24th byte is the number's higher half.
-        let mut mpdu = [0x88; 40];
-        (mpdu[22], mpdu[23]) = (0x35, 0xab);
-        assert_eq!(Header::of(&mpdu).sequence, 0xab3);
-        assert_eq!(header(0x88, 3, 30, 6).user_priority, Some(6));
-        assert_eq!(header(0x48, 1, 24, 6).user_priority, None);
-        assert_eq!(header(0xa4, 0, 24, 6).user_priority, None);
-        assert_eq!(header(0x88, 1, 24, 0).transmitter, Some(Address::of_radio(1).of_interface()));
-        // A control frame with one address.
-        assert_eq!(Header::of(&[0xd4; 10]).transmitter, None);
-    }
-
-    #[test]
-    fn agreements_are_read_from_their_action_frames() {
-        let [sender, receiver] = [Address([2, 0, 0, 0, 1, 0]), Address([2, 0, 0, 0, 0, 0])];
-        let action = |to: Address, from: Address, body: &[u8]| {
-            [&[0xd0, 0, 0, 0][..], &to.0, &from.0, &receiver.0, &[0, 0], body].concat()
-        };
-        let mut agreements = Agreements::default();
-        // Immediate Block Ack of TID 5 with 64 frames: A-MSDU, policy, TID, buffer (802.11-2020 figure 9-141).
-        let parameters = (1_u16 | 1 << 1 | 5 << 2 | 64 << 6).to_le_bytes();
-        let response = |status: u8| [&[3, 1, 7, status, 0][..], &parameters, &[0, 0]].concat();
-        agreements.heed(&action(sender, receiver, &response(37)), true);
-        assert_eq!(agreements.most(sender, receiver, 5), 0, "refused");
-        agreements.heed(&action(sender, receiver, &response(0)), false);
-        assert_eq!(agreements.most(sender, receiver, 5), 0, "of no radio");
-        agreements.heed(&action(sender, receiver, &response(0)), true);
-        assert_eq!(agreements.most(sender, receiver, 5), 64);
-        assert_eq!((agreements.most(receiver, sender, 5), agreements.most(sender, receiver, 0)), (0, 0));
-        // DELBA of who receives is about the other's frames.
-        let end = |is_of_sender: u16| [&[3, 2][..], &(is_of_sender << 11 | 5 << 12).to_le_bytes(), &[1, 0]].concat();
-        agreements.heed(&action(sender, receiver, &end(1)), true);
-        assert_eq!(agreements.most(sender, receiver, 5), 64, "it is about the other direction");
-        agreements.heed(&action(sender, receiver, &end(0)), true);
-        assert_eq!(agreements.most(sender, receiver, 5), 0);
-        agreements.heed(&[0xd0; 10], true);
-    }
-
-    #[test]
-    fn agreements_end_with_their_association() {
-        let addresses = [0, 1, 2].map(|number| Address([2, 0, 0, 0, number, 0]));
-        let [access_point, station, other] = addresses;
-        // Association and reassociation, disassociation and deauthentication; to one, and to all.
-        for (kind, from, to, others) in [
-            (0x00, station, access_point, 64),
-            (0x30, access_point, station, 64),
-            (0xa0, station, access_point, 64),
-            (0xc0, access_point, station, 64),
-            (0xc0, access_point, Address([0xff; 6]), 0),
-        ] {
-            let mut agreements = Agreements::default();
-            for pair in [(access_point, station), (station, access_point), (access_point, other)] {
-                agreements.0.insert((pair.0, pair.1, 0), 64);
-            }
-            agreements.heed(&[&[kind, 0, 0, 0][..], &to.0, &from.0, &access_point.0, &[0; 4]].concat(), true);
-            let both = [(access_point, station), (station, access_point)].map(|(a, b)| agreements.most(a, b, 0));
-            assert_eq!((both, agreements.most(access_point, other, 0)), ([0, 0], others), "{kind:#x} to {to}");
-        }
-    }
-
-    #[test]
     fn the_rate_of_a_link_is_the_mean_over_its_tries() {
         let mut link = LinkCount::default();
         assert_eq!((link.retries(), link.phy_rate_mbps()), (0, None));
@@ -950,39 +702,5 @@ mod tests {
         link.add(&series, &[2, 1, 0, 0]);
         link.add(&series, &[1, 0, 0, 0]);
         assert_eq!((link.retries(), link.phy_rate_mbps()), (2, Some((3.0 * 54.0 + 24.0) / 4.0)));
-    }
-
-    #[test]
-    fn a_rates_index_is_of_its_band_or_an_mcs() {
-        assert_eq!(tried(3, 0, 2437), TryRate::Legacy(PhyRate::Mbps11));
-        assert_eq!(tried(11, 0, 2437), TryRate::Legacy(PhyRate::Mbps54));
-        assert_eq!(tried(0, 0, 5180), TryRate::Legacy(PhyRate::Mbps6));
-        // MCS 15 is 7 with two streams; of 802.11ac, 0x19 is 9 with two.
-        let short = rate_flag::MCS | rate_flag::SHORT_GI | rate_flag::MHZ_40;
-        let modulation =
-            |mcs, width, guard_interval| TryRate::Later(Modulation { mcs, spatial_streams: 2, width, guard_interval });
-        assert_eq!(tried(15, short, 5180), modulation(7, ChannelWidth::Mhz40, GuardInterval::Ns400));
-        let wide = rate_flag::VHT_MCS | rate_flag::MHZ_80;
-        assert_eq!(tried(0x19, wide, 5180), modulation(9, ChannelWidth::Mhz80, GuardInterval::Ns800));
-    }
-
-    #[test]
-    fn receivers_are_told_a_rate_that_the_kernel_takes() {
-        for (index, flags, frequency_mhz, told) in [
-            (11, 0, 2437, 11),
-            (3, 0, 2437, 3),
-            (0, 0, 5180, 0),
-            (7, 0, 5180, 7),
-            // 65 Mb/s as 54, 6.5 as 6.
-            (7, rate_flag::MCS, 2437, 11),
-            (0, rate_flag::MCS, 2437, 4),
-            (0, rate_flag::MCS, 5180, 0),
-        ] {
-            assert_eq!(
-                told_index(tried(index, flags, frequency_mhz), frequency_mhz),
-                told,
-                "{index} at {frequency_mhz}"
-            );
-        }
     }
 }
