@@ -666,8 +666,9 @@ impl<P: Clone> Medium<P> {
                 let sent = &originator.frames()[..frames];
                 let acknowledged = sent.iter().filter(|sent| sent.is_received).count();
                 controller.on_success(now, frames as u32, acknowledged as u32);
-            } else if !frame.is_rts || gives_up {
-                // A lost RTS says nothing of the rate of its data: ns-3 and ath9k's retry counts keep the two apart.
+            } else if frame.is_rts && !gives_up {
+                controller.on_rts_lost(now, frames as u32);
+            } else {
                 controller.on_failure(now, frames as u32, gives_up);
             }
         }

@@ -155,19 +155,17 @@ impl Controller for Minstrel {
     }
 
     fn on_failure(&mut self, now: Time, _frames: u32, given_up: bool) {
-        let frame = self.frame.as_mut().expect("only what was sent fails");
-        let place = frame.chain[frame.place];
-        self.rates[usize::from(place.rate)].attempts += 1;
-        // Without a retry limit the last place never ends.
-        frame.tries = frame.tries.saturating_add(1);
-        if frame.tries >= place.tries && frame.place + 1 < frame.chain.len() {
-            frame.place += 1;
-            frame.tries = 0;
-        }
+        let frame = self.frame.as_ref().expect("only what was sent fails");
+        self.rates[usize::from(frame.chain[frame.place].rate)].attempts += 1;
+        self.go_down();
         if given_up {
             self.frame = None;
             self.on_frame_over(now);
         }
+    }
+
+    fn on_rts_lost(&mut self, _now: Time, _frames: u32) {
+        self.go_down();
     }
 }
 
@@ -175,6 +173,17 @@ impl Minstrel {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
         let is_protected = setup.times.cell.protection == Protection::Erp;
         Self::of(&setup.ladder(), is_protected, (setup.stream)("minstrel"))
+    }
+
+    /// Goes on in the chain.
+    fn go_down(&mut self) {
+        let frame = self.frame.as_mut().expect("only what was sent fails");
+        // Without a retry limit the last place never ends.
+        frame.tries = frame.tries.saturating_add(1);
+        if frame.tries >= frame.chain[frame.place].tries && frame.place + 1 < frame.chain.len() {
+            frame.place += 1;
+            frame.tries = 0;
+        }
     }
 
     /// `protected`: whether a CTS-to-self precedes its OFDM frames.

@@ -179,6 +179,12 @@ impl Controller for MinstrelHt {
             self.on_exchange_over(now, frames);
         }
     }
+
+    /// It counts as an attempt: it goes slower than its data and as wide, so a mode whose RTS nobody hears is in vain. Collisions hit
+    /// the RTS of all modes alike.
+    fn on_rts_lost(&mut self, now: Time, frames: u32) {
+        self.on_failure(now, frames, false);
+    }
 }
 
 impl MinstrelHt {

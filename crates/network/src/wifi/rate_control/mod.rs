@@ -128,8 +128,8 @@ pub(crate) trait Controller {
     /// The mode of the next transmission, if that is no sample.
     fn mode(&self) -> ModeId;
 
-    /// A transmission of frames begins: how. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure)
-    /// follows, if it [learns](Self::learns).
+    /// A transmission of frames begins: how. One of [`on_success`](Self::on_success), [`on_failure`](Self::on_failure) and
+    /// [`on_rts_lost`](Self::on_rts_lost) follows, if it [learns](Self::learns).
     fn next(&mut self, _now: Time) -> Decision {
         self.mode().into()
     }
@@ -142,8 +142,13 @@ pub(crate) trait Controller {
     /// The transmission of so many frames was acknowledged, wholly or for so many of them.
     fn on_success(&mut self, _now: Time, _frames: u32, _acknowledged: u32) {}
 
-    /// The transmission of so many frames was not acknowledged. `given_up`: they will not be repeated.
+    /// The transmission of so many frames was not acknowledged, or its RTS was lost as they are given up. `given_up`: they will not be
+    /// repeated.
     fn on_failure(&mut self, _now: Time, _frames: u32, _given_up: bool) {}
+
+    /// The RTS before so many frames was lost, which says nothing of the rate of its data: ns-3 and ath9k count its retries apart. It will
+    /// be repeated.
+    fn on_rts_lost(&mut self, _now: Time, _frames: u32) {}
 }
 
 /// The available rates, ascending, and the one in use.
