@@ -224,7 +224,7 @@ pub fn medium(scenario: &Scenario, stop: &AtomicBool, began: impl FnOnce(usize))
 pub(crate) struct OfRun {
     /// The clock of the run, and from when until when on it the medium counts. Else it counts from its own beginning to its end.
     pub(crate) window: OnceLock<(Clock, Time, Time)>,
-    /// Who is told that a receiver's frames are done.
+    /// Who is told that a frame is done.
     pub(crate) wakers: OnceLock<Wakers>,
 }
 
