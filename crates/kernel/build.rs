@@ -1,6 +1,7 @@
 //! Compiles the BPF programs with clang, with the headers of the libbpf that comes with libbpf-sys.
 #![allow(clippy::disallowed_methods)] // a build script reads the environment
 
+use sha2::{Digest as _, Sha256};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -140,7 +141,7 @@ impl bindgen::callbacks::ParseCallbacks for Derives {
     }
 }
 
-/// FNV-1a over all sources in these folders: what is loaded tells by it whether it was made from the same ones.
+/// The first 64 bits of a SHA-256 of all sources in these folders: what is loaded tells by it whether it was made from the same ones.
 fn digest(folders: &[&Path]) -> u64 {
     let mut files: Vec<PathBuf> = folders
         .iter()
@@ -148,6 +149,7 @@ fn digest(folders: &[&Path]) -> u64 {
         .map(|entry| entry.expect("an entry").path())
         .collect();
     files.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
-    let contents = files.iter().flat_map(|path| fs::read(path).expect("a source"));
-    contents.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    let mut hash = Sha256::new();
+    files.iter().for_each(|path| hash.update(fs::read(path).expect("a source")));
+    u64::from_be_bytes(*hash.finalize().first_chunk().expect("32 bytes"))
 }

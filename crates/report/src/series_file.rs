@@ -2,9 +2,9 @@
 //! `transfers.parquet` (transfers), the last two if there are any, compressed with zstd.
 //!
 //! Each file's metadata identify its run: `lasthop.schema_version`, `lasthop.scenario` (its name), `lasthop.seed`,
-//! `lasthop.version`, `lasthop.commit`, `lasthop.run` (a checksum of scenario, hosts and goodput). A file of another run than
-//! the result is refused; one of an older version has no `lasthop.run`, and is held to the others. The columns are those of
-//! [`FlowSeries`], [`QueueSeries`], [`DatagramSeries`] and [`TransferSeries`].
+//! `lasthop.version`, `lasthop.commit`, `lasthop.run_sha256` (of scenario, hosts and goodput). A file of another run than the result is
+//! refused; one of an older version has no `lasthop.run_sha256`, and is held to the others: its `lasthop.run` is not read. The columns are
+//! those of [`FlowSeries`], [`QueueSeries`], [`DatagramSeries`] and [`TransferSeries`].
 //!
 //! The files use the column interface of the `parquet` crate. Arrow would add thirty dependencies and nothing we need.
 
@@ -20,6 +20,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -161,7 +162,7 @@ fn metadata(result: &RunResult) -> Vec<KeyValue> {
     let dirty = if result.build.dirty { "-dirty" } else { "" };
     [
         (VERSION_KEY, SCHEMA_VERSION.to_string()),
-        ("lasthop.run", format!("{:016x}", checksum(result))),
+        ("lasthop.run_sha256", digest(result)),
         ("lasthop.scenario", result.name().to_owned()),
         ("lasthop.seed", result.seed.to_string()),
         ("lasthop.version", result.build.version.clone()),
@@ -171,11 +172,11 @@ fn metadata(result: &RunResult) -> Vec<KeyValue> {
     .to_vec()
 }
 
-/// FNV-1a of 64 bits \[draft-eastlake-fnv §2\], of what tells runs of one name and seed apart, however its JSON is written.
-fn checksum(result: &RunResult) -> u64 {
+/// SHA-256 of what tells runs of one name and seed apart, however its JSON is written.
+fn digest(result: &RunResult) -> String {
     let scenario = in_one_way(&result.scenario);
     let of = format!("{scenario} {:?} {}", result.hosts_kind, result.aggregate_goodput_mbps);
-    of.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    Sha256::digest(of).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// 20 and 20.0 are the same number to some writers of JSON.

@@ -345,7 +345,9 @@ fn a_series_of_another_run_is_refused_by_name() {
     others[1].scenario["hosts"][0]["policy"] = "formula".into();
     // The same once more on kernel hosts.
     others[2].aggregate_goodput_mbps += 0.001;
-    for (other, key) in others.iter().zip(["lasthop.seed is 1, not 2", "lasthop.run is ", "lasthop.run is "]) {
+    for (other, key) in
+        others.iter().zip(["lasthop.seed is 1, not 2", "lasthop.run_sha256 is ", "lasthop.run_sha256 is "])
+    {
         std::fs::write(folder.path.join("result.json"), other.to_json()).expect("a file");
         let error = lasthop_report::read_run(&folder.path).map(drop).expect_err("of another run").to_string();
         assert!(
@@ -353,6 +355,29 @@ fn a_series_of_another_run_is_refused_by_name() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_series_without_the_digest_of_its_run_is_held_to_name_seed_and_build() {
+    let folder = folder("older-run");
+    let (result, series) = example::run(&example::scenario(&["hosts.0.count=2"]));
+    lasthop_report::write_run(&folder.path, &result, &series, SVG).expect("a report");
+    // An older file has `lasthop.run`, another checksum; another key of the same length stands for it.
+    let (key, other_key) = (b"lasthop.run_sha256", b"lasthop.run_before");
+    for name in ["series.parquet", "queues.parquet"] {
+        let path = folder.path.join(name);
+        let mut bytes = std::fs::read(&path).expect("a file");
+        let at = bytes.windows(key.len()).position(|part| part == key).expect("the key");
+        bytes[at..at + key.len()].copy_from_slice(other_key);
+        std::fs::write(&path, bytes).expect("a file");
+    }
+    let (_, read) = lasthop_report::read_run(&folder.path).expect("readable");
+    assert_eq!(read.flows, series.flows);
+    let mut other = result;
+    other.seed += 1;
+    std::fs::write(folder.path.join("result.json"), other.to_json()).expect("a file");
+    let error = lasthop_report::read_run(&folder.path).map(drop).expect_err("of another run").to_string();
+    assert!(error.contains("lasthop.seed is 1, not 2"), "{error}");
 }
 
 #[test]
