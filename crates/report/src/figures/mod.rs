@@ -10,6 +10,7 @@ mod hearing;
 mod interval;
 mod lines;
 mod marks;
+mod pause;
 mod states;
 mod stations;
 mod text;
@@ -27,6 +28,7 @@ use crate::style::{self, FlowLooks, Look};
 use lasthop_scenario::{ACCESS_POINT, Comparison, FlowResult, FlowSample, FlowSeries, RunResult, Series};
 use lasthop_study::StudyResult;
 use lines::{Legend, Line, TimeFigure, TimePanel};
+use pause::{parted, while_heard};
 use serde::Serialize;
 use std::borrow::Cow;
 use thin::thin;
@@ -303,30 +305,6 @@ fn flow_lines(
     run.flows.iter().filter_map(line).collect()
 }
 
-/// Rows further apart than so many times those before them have a pause between them. Of a run that goes on they may get twice as far
-/// apart.
-const PAUSE: f64 = 3.0;
-
-/// These moments, with one of nothing in each pause of [`SILENCE_S`] or more: a flow has no rows while none of its connections is open.
-/// Rows that are all alone tell nothing of pauses.
-fn parted<T>(rows: impl Iterator<Item = (f64, Option<T>)>) -> Vec<(f64, Option<T>)> {
-    let mut moments: Vec<(f64, Option<T>)> = Vec::new();
-    let (mut before_s, mut usual_s) = (None, f64::INFINITY);
-    for row in rows {
-        let passed_s = before_s.replace(row.0).map_or(0.0, |before_s| row.0 - before_s);
-        if passed_s >= SILENCE_S && passed_s > PAUSE * usual_s {
-            moments.push((row.0, None));
-        } else if passed_s > 0.0 {
-            usual_s = passed_s;
-        }
-        moments.push(row);
-    }
-    moments
-}
-
-/// Seconds without data and without another round trip, after which the last one tells nothing of now.
-const SILENCE_S: f64 = 2.0;
-
 /// The smoothed round trips over time. A line ends where its connection falls silent.
 fn rtt_lines(run: &RunResult, series: &FlowSeries, columns: usize, look: impl Fn(&FlowResult) -> Look) -> Vec<Line> {
     let line = |flow: &FlowResult| {
@@ -335,26 +313,6 @@ fn rtt_lines(run: &RunResult, series: &FlowSeries, columns: usize, look: impl Fn
         (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
-}
-
-/// Time, round trip and goodput of each sample, without the round trips that only stand since a silence of [`SILENCE_S`] began.
-fn while_heard(samples: impl Iterator<Item = (f64, Option<f64>, f64)>) -> Vec<(f64, Option<f64>)> {
-    let mut points: Vec<(f64, Option<f64>)> = Vec::new();
-    // The sample at which the silence began that goes on.
-    let mut since = 0;
-    let mut before = None;
-    for (t_s, rtt, goodput) in samples {
-        let is_silent = goodput <= 0.0 && rtt == before;
-        if !is_silent {
-            since = points.len();
-            before = rtt;
-        }
-        points.push((t_s, rtt));
-        if is_silent && t_s - points[since].0 >= SILENCE_S {
-            points[since + 1..].iter_mut().for_each(|(_, rtt)| *rtt = None);
-        }
-    }
-    points
 }
 
 fn legend(looks: &FlowLooks) -> Legend {
@@ -526,7 +484,9 @@ fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64,
         let limit = f64::from(limit);
         *extremes = Some(extremes.map_or((limit, limit), |(least, most)| (least.min(limit), most.max(limit))));
     }
-    let moments = parted(moments.into_iter());
+    // A moment without a limit is no pause.
+    let moments = parted(moments.into_iter().map(|(t_s, extremes)| (t_s, Some(extremes)))).into_iter();
+    let moments: Vec<_> = moments.map(|(t_s, extremes)| (t_s, extremes.flatten())).collect();
     let range = (0.0, run.duration_s);
     let least = thin(moments.iter().map(|(t_s, both)| (*t_s, both.map(|(least, _)| least))), range, columns);
     let most = thin(moments.iter().map(|(t_s, both)| (*t_s, both.map(|(_, most)| most))), range, columns);
@@ -621,35 +581,6 @@ fn channel(run: &RunResult, air: &[(f64, f64)]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_round_trip_ends_where_its_connection_falls_silent() {
-        // It is heard at 0 s and at 1 s, then at 5 s; the second of silence at 2 s alone would not have cut it.
-        let samples = [
-            (0.0, 8.0, 1.0),
-            (1.0, 9.0, 1.0),
-            (2.0, 9.0, 0.0),
-            (3.0, 9.0, 0.0),
-            (4.0, 9.0, 0.0),
-            (5.0, 9.0, 1.0),
-            (6.0, 9.0, 0.0),
-        ];
-        let seen = while_heard(samples.into_iter().map(|(t_s, rtt, goodput)| (t_s, Some(rtt), goodput)));
-        let at: Vec<f64> = seen.iter().filter(|(_, rtt)| rtt.is_some()).map(|(t_s, _)| *t_s).collect();
-        assert_eq!(at, [0.0, 1.0, 5.0, 6.0]);
-    }
-
-    #[test]
-    fn lines_are_parted_where_rows_are_missing_and_not_where_they_get_further_apart() {
-        let parts = |at: &[f64]| {
-            let rows = at.iter().map(|t_s| (*t_s, Some(1.0)));
-            thin(parted(rows).into_iter(), (0.0, 100.0), 100).iter().map(Vec::len).collect::<Vec<_>>()
-        };
-        // Two connections with 3 s between them; one that lost a second's rows; samples of a run that goes on, each time twice as far.
-        assert_eq!(parts(&[0.0, 0.05, 0.1, 3.1, 3.15]), [3, 2]);
-        assert_eq!(parts(&[0.0, 0.05, 1.05, 1.1]), [4]);
-        assert_eq!(parts(&[0.0, 2.0, 4.0, 8.0, 12.0, 20.0]), [6]);
-    }
 
     #[test]
     fn goodput_over_time_is_the_mean_of_each_second() {
