@@ -299,6 +299,8 @@ class Study(_Document):
     """The scenario of every run, before anything varies."""
     hosts_kind: str
     """"simulated" or "kernel"."""
+    hosts_option: str | None
+    """What `--hosts` has to say for the same runs; `None` if the study says it itself."""
     version: str
     """The version of lasthop."""
     commit: str | None

@@ -481,6 +481,7 @@ class Point(Record):
 
     at: list[Coordinate]
     search: Found | None
+    hosts_kind: str | None
     measures: list[Measure]
 
 

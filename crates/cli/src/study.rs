@@ -234,7 +234,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     };
     let outcome = outcome.map_err(|error| in_words(error, &stored))?;
     finish(&stored);
-    let result = StudyResult::new(&study, hosts, build(), &outcome);
+    let result = StudyResult::new(&study, of_study, build(), &outcome);
     let kept = keep(out, |folder| lasthop_report::write_study(folder, &result, &formats));
     say(&if arguments.json { result.to_json() } else { lasthop_report::tables::study(&result) })?;
     kept?;

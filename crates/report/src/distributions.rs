@@ -1,8 +1,10 @@
 //! The conditions of claims over drawn scenarios: the distribution of each number, and the worst scenarios.
 
 use crate::cells::{self, Cell};
+use crate::html;
 use crate::study::figure;
 use lasthop_measure::quantile;
+use lasthop_scenario::HostsKind;
 use lasthop_study::{CellResult, ClaimResult, ConditionResult, PointResult, StudyResult};
 
 /// The number of worst scenarios told.
@@ -99,6 +101,12 @@ impl Distribution<'_> {
 /// Runs the last point of a cell.
 fn command(study: &StudyResult, cell: &CellResult) -> String {
     let is_of_cell = |point: &&PointResult| cell.at.iter().all(|at| point.at.contains(at));
-    let point = study.points.iter().rfind(is_of_cell).map_or_else(String::new, PointResult::place);
-    format!("{} --print {} | lasthop run /dev/stdin", crate::study::command(study), crate::html::quoted(&point))
+    let point = study.points.iter().rfind(is_of_cell);
+    let hosts = match point.and_then(|point| point.hosts_kind).unwrap_or(study.hosts_kind) {
+        HostsKind::Simulated => String::new(),
+        HostsKind::Kernel => html::hosts_options(HostsKind::Kernel, &study.used),
+    };
+    let place = point.map_or_else(String::new, PointResult::place);
+    let print = format!("{} --print {}", crate::study::command(study), html::quoted(&place));
+    format!("{print} | lasthop run /dev/stdin{hosts}")
 }

@@ -230,11 +230,23 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// The options that give a command the same hosts.
 pub(crate) fn hosts_options(kind: HostsKind, used: &UsedKernel) -> String {
-    let hosts = if kind == HostsKind::Kernel { "kernel" } else { "simulated" };
+    format!("{}{}", hosts_option(kind), machine_options(used))
+}
+
+/// The option that gives a command hosts of this kind.
+pub(crate) fn hosts_option(kind: HostsKind) -> &'static str {
+    match kind {
+        HostsKind::Kernel => " --hosts kernel",
+        HostsKind::Simulated => " --hosts simulated",
+    }
+}
+
+/// The options that give a command's kernel hosts the same kernel and last hop.
+pub(crate) fn machine_options(used: &UsedKernel) -> String {
     let kernel = used.kernel.as_ref().map_or(String::new(), |name| format!(" --clock virtual --kernel {name}"));
     let wifi = used.wifi.map_or("", |Wifi::Mac80211| " --wifi mac80211");
     let queue = used.queue.map_or("", |Queue::Linux| " --queue linux");
-    format!(" --hosts {hosts}{kernel}{wifi}{queue}")
+    format!("{kernel}{wifi}{queue}")
 }
 
 /// A result's scenario, as a file that can run again.

@@ -88,8 +88,11 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
     // Single claims appear in full below.
     let (_, matrices) = arranged(&study.claims);
     let matrices = matrices.iter().filter(|matrix| matrix.claims.len() > 1).map(Matrix::in_page);
-    let is_kernel = study.hosts_kind == HostsKind::Kernel;
-    let hosts = if is_kernel { html::hosts_options(study.hosts_kind, &study.used) } else { String::new() };
+    let hosts = study.hosts_option.map_or("", html::hosts_option);
+    let machine = match study.hosts_kind {
+        HostsKind::Kernel => html::machine_options(&study.used),
+        HostsKind::Simulated => String::new(),
+    };
     html::render(
         "study.html",
         &json!({
@@ -108,7 +111,7 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
             "question_mark": QUESTION_MARK,
             "claims": firsts(&study.claims).into_iter().map(|claim| claim_in_page(claim, study)).collect::<Vec<_>>(),
             "points": study.figures.iter().map(|figure| points_in_page(figure, study)).collect::<Vec<_>>(),
-            "command": format!("{}{hosts} --seeds {} --out DIR", command(study), study.seeds.len()),
+            "command": format!("{}{hosts}{machine} --seeds {} --out DIR", command(study), study.seeds.len()),
             "study": study.study,
             "scenario": html::scenario(&study.scenario),
         }),

@@ -243,6 +243,42 @@ fn a_study_is_kept_and_comes_back() {
     assert!(page.contains("hayakawa eq. 4, from the 19 Mb&#x2f;s of one terminal"));
 }
 
+/// A study whose own hosts are kernel ones gives other numbers without `--hosts simulated`; one with a case of its own kind keeps the
+/// others' with it.
+#[test]
+fn the_command_of_a_study_has_the_hosts_that_its_file_does_not_say() {
+    let cases = "[[cases]]\nlabel = \"other\"\nhosts = \"kernel\"\n[[figures]]";
+    let (kernel, mixed) = (format!("hosts = \"kernel\"\n{STUDY}"), STUDY.replacen("[[figures]]", cases, 1));
+    let command = |text: &str, hosts: HostsKind| {
+        let study = base(text);
+        let plan = study.plan(1).expect("a plan");
+        let run = |planned: &lasthop_study::PlannedRun| -> RunResult {
+            RunResult { hosts_kind: planned.hosts.unwrap_or(hosts), ..example::run(&planned.scenario).0 }
+        };
+        let runs: Vec<RunResult> = plan.iter().map(run).collect();
+        let build = Build { version: "0.1.0".into(), commit: None, dirty: false };
+        let result = StudyResult::new(&study, hosts, build, &runs.into());
+        let folder = folder(&format!("study-hosts-{}-{hosts:?}", text.len()));
+        lasthop_report::write_study(&folder.path, &result, SVG).expect("a report");
+        let page = self::text(&folder.path.join("report.html")).replace("&#x2f;", "/");
+        page.lines().find(|line| line.contains("--out DIR")).expect("a command").to_owned()
+    };
+    let (ours, kernels) = (HostsKind::Simulated, HostsKind::Kernel);
+    let machine = " --clock virtual --kernel debian-6.12";
+    for (study, hosts, option) in [
+        (STUDY, ours, String::new()),
+        (STUDY, kernels, format!(" --hosts kernel{machine}")),
+        (&*kernel, ours, " --hosts simulated".to_owned()),
+        (&*kernel, kernels, machine.to_owned()),
+        (&*mixed, ours, machine.to_owned()),
+        (&*mixed, kernels, format!(" --hosts kernel{machine}")),
+    ] {
+        let expected = format!("lasthop study somebody/fig-06{option} --seeds 1 --out DIR");
+        let command = command(study, hosts);
+        assert!(command.contains(&expected), "{command}, not {expected}");
+    }
+}
+
 /// Without `--set` it would give other numbers, and a file elsewhere has no name.
 #[test]
 fn the_command_of_a_study_has_its_file_and_what_was_set() {

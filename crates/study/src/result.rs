@@ -38,8 +38,11 @@ pub struct StudyResult {
     pub study: String,
     /// The scenario with the overrides of every run, defaults filled in: [`lasthop_scenario::Scenario::to_json`].
     pub scenario: serde_json::Value,
-    /// The habitat of the runs.
+    /// The habitat of the runs: kernel hosts if any case has them.
     pub hosts_kind: HostsKind,
+    /// What `--hosts` has to say for the same runs; omitted if the study says it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts_option: Option<HostsKind>,
     /// The build of lasthop that wrote this.
     #[serde(flatten)]
     pub build: Build,
@@ -100,6 +103,9 @@ pub struct PointResult {
     /// The outcome of its search, if its case is found by search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Found>,
+    /// The habitat of its runs; omitted if it is that of the study's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts_kind: Option<HostsKind>,
     /// The measures kept.
     pub measures: Vec<MeasureResult>,
 }
@@ -166,7 +172,7 @@ impl StudyResult {
     /// # Panics
     /// If the number of results is not points times seeds, or is 0. Also if the study's scenario cannot be read, which
     /// its plan would have reported.
-    pub fn new(study: &Study, hosts_kind: HostsKind, build: Build, outcome: &Outcome) -> Self {
+    pub fn new(study: &Study, hosts: HostsKind, build: Build, outcome: &Outcome) -> Self {
         let Outcome { runs, searches, repeated_runs } = outcome;
         let points = study.points();
         assert!(!runs.is_empty() && runs.len().is_multiple_of(points), "{} results for {points} points", runs.len());
@@ -174,9 +180,11 @@ impl StudyResult {
         let measured = Arc::new(Measured::of(study.measures(), &of_point, searches));
         let claims: Vec<ClaimResult> =
             study.claims.iter().flat_map(|claim| judge_all(&study.space, claim, &measured)).collect();
+        let hosts_kind = if study.has_kernel_case() { HostsKind::Kernel } else { hosts };
         let point = |(point, _): (usize, &&[RunResult])| PointResult {
             at: study.space.coordinates(point),
             search: searches.get(&point).cloned(),
+            hosts_kind: Some(of_point[point][0].hosts_kind).filter(|kind| *kind != hosts_kind),
             measures: study.measures().iter().map(|measure| measured.result(point, measure)).collect(),
         };
         let axis = |dimension: &super::space::Dimension| AxisResult {
@@ -197,6 +205,7 @@ impl StudyResult {
             study: study.text.clone(),
             scenario: scenario.to_json(),
             hosts_kind,
+            hosts_option: (hosts != study.hosts).then_some(hosts),
             build,
             used: runs.iter().map(|run| &run.used).find(|used| used.clock.is_some()).cloned().unwrap_or_default(),
             scenarios: study.scenarios(),
