@@ -616,8 +616,7 @@ impl Kernel {
         if !bounding || !self.links.leaving_packets.is_empty() {
             return Ok(());
         }
-        if !probe::missing(&[Feature::LeavingPackets]).is_empty() {
-            let reason = format!("missing {}", Feature::LeavingPackets.lack());
+        if let Some(reason) = Self::lack_for_received() {
             return Err(Error::Unsupported { mode: self.mode, reason });
         }
         let program = object::program(&self.object, object::BOUND_RECEIVED);
@@ -626,6 +625,12 @@ impl Kernel {
             self.namespace.within(attach).map_err(Error::exchange_io("attaching to the interface"))?;
         self.links.leaving_packets = attached.map_err(Error::attach("tcx/egress of the interface"))?;
         Ok(())
+    }
+
+    /// What this kernel misses for [`Self::bound_received`]; `None`: nothing.
+    pub fn lack_for_received() -> Option<String> {
+        let missing = probe::missing(&[Feature::LeavingPackets]);
+        missing.first().map(|feature| format!("missing {}", feature.lack()))
     }
 
     /// Makes the kernel's entries those of `flows`. Returns how many more there are than fit.

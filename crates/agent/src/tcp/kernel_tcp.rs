@@ -33,7 +33,7 @@ struct KernelTcp {
     leaves_open_ones: bool,
     /// Refused pacing limits at the last warning.
     unpaced: u64,
-    /// Bounding what is received was tried and failed: it was said, and is not tried again.
+    /// What is received cannot be bounded: it was said, and is not tried (again).
     receives_unbounded: bool,
     /// Configured cgroups that were absent at the last check.
     missing: Vec<PathBuf>,
@@ -94,13 +94,18 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     {
         info!("{}", what_becomes_of(default.trim(), &config.leave));
     }
+    // Asked now, so that no tick, and no advice, counts downloads as limited that are not.
+    let lack = Kernel::lack_for_received();
+    if let Some(lack) = lack.as_ref().filter(|_| wanted != Mode::Observe) {
+        warn_that_receives_are_unbounded(lack);
+    }
     let mut tcp = KernelTcp {
         kernel,
         asleep: 0,
         refused: 0,
         leaves_open_ones: false,
         unpaced: 0,
-        receives_unbounded: false,
+        receives_unbounded: lack.is_some(),
         missing: Vec::new(),
         warned: BTreeSet::new(),
         too_many: Vec::new(),
@@ -169,6 +174,10 @@ pub(crate) fn check_cgroups(config: &Config) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn warn_that_receives_are_unbounded(cause: &str) {
+    warn!("what is received is not bounded, whatever the policy limits; what is sent is: {cause}");
 }
 
 fn warn_of_unknown_controls(names: &[String]) {
@@ -361,8 +370,7 @@ impl HostTcp for KernelTcp {
             && let Err(error) = self.kernel.bound_received()
         {
             self.receives_unbounded = true;
-            let error = Error::from(error).in_a_line().to_string();
-            warn!("what is received is not bounded, though the policy limits it; what is sent is: {error}");
+            warn_that_receives_are_unbounded(&Error::from(error).in_a_line().to_string());
         }
         Ok(())
     }
