@@ -92,6 +92,7 @@ pub use link::last_link::{describe_last_link, describe_reports};
 pub use link::rts::rts_left;
 pub use link::wifi::wifi_link;
 pub use tcp::host_tcp;
+pub use tcp::kernel_tcp::describe_default_control;
 pub use tcp::rules::describe_rules;
 pub use tell::log::LogWriter;
 pub use tell::notify::Notify;

@@ -6,7 +6,10 @@ use crate::clock::why_not;
 use crate::numbers::whole;
 use anyhow::Result;
 use clap::Args;
-use lasthop_agent::{Config, Interface, describe_last_link, describe_reports, describe_rules, rts_left, wifi_link};
+use lasthop_agent::{
+    Config, Interface, describe_default_control, describe_last_link, describe_reports, describe_rules, rts_left,
+    wifi_link,
+};
 use lasthop_guest::{Architecture, Kernel, Kernels, Machine};
 use lasthop_kernel::{Mode, Outcome, Support};
 use lasthop_scenario::Override;
@@ -91,6 +94,8 @@ struct Decides {
     drop_ins: Vec<PathBuf>,
     /// Each rule, and whether it can work here.
     rules: Vec<String>,
+    /// What mode control does to connections with this host's default congestion control; `null`: nothing, or it cannot be had.
+    default_control: Option<String>,
     /// Why an agent with this configuration could not start here; `null`: nothing is known to prevent it.
     problem: Option<String>,
 }
@@ -180,6 +185,10 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let laws = Possible::of(lasthop_kernel::laws::check(), laws);
     let Config { mode, policy, .. } = config.clone().unwrap_or_default();
     let rules = config.as_ref().map(describe_rules).unwrap_or_default();
+    let default_control = match best {
+        Mode::Control => describe_default_control(config.as_ref().unwrap_or(&defaults)),
+        _ => None,
+    };
     let named = config.as_ref().unwrap_or(&defaults).interface.as_deref();
     let Looked { name, interface, link, reports } = look(named, config.as_ref());
     let can_report =
@@ -198,6 +207,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
                 config: file,
                 drop_ins,
                 rules,
+                default_control,
                 problem: problem.clone(),
             },
             laws,
@@ -218,12 +228,13 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         let cannot =
             problem.as_ref().map_or(String::new(), |problem| format!("\n           it could not start: {problem}"));
         let rules: String = rules.iter().map(|rule| format!("\n           {rule}")).collect();
+        let default = default_control.map_or(String::new(), |what| format!("\ndefault    mode control: {what}"));
         let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
         let interface = name.map_or(interface.clone(), |name| format!("{name}: {interface}"));
         let radios: String = rts_left.iter().map(|left| format!("\nradio      {left}")).collect();
         crate::say(&format!(
-            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{cannot}{rules}\nlaws       {}\ninterface  {interface}{radios}\n\
-             last link  {link}; {}{reports}\nvirtual    {}",
+            "{support}\nbest mode  {best_mode}: {means}\nagent      {agent}{cannot}{rules}{default}\nlaws       {}\n\
+             interface  {interface}{radios}\nlast link  {link}; {}{reports}\nvirtual    {}",
             laws.text, can_report.text, virtual_time.text
         ))?;
     }

@@ -324,6 +324,11 @@ fn the_doctor_says_the_same_as_one_json_document() {
     }
     let best = found["best_mode"].as_str().expect("a word");
     assert!(text.contains(&format!("best mode  {best}: ")), "{text}");
+    // Only mode control replaces what connections have.
+    let default = found["agent"]["default_control"].as_str();
+    assert_eq!(default.is_some(), best == "control");
+    let line = default.map_or("\ndefault ".to_owned(), |default| format!("\ndefault    mode control: {default}\n"));
+    assert_eq!(text.contains(&line), default.is_some(), "{text}");
     assert_eq!(output.status.code(), Some(i32::from(best != "control")));
 }
 

@@ -85,6 +85,9 @@ pub struct Status {
     /// The rules of the configuration, and how many connections each decides about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleStatus>,
+    /// What mode control does to connections with the host's default congestion control, in words; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_control: Option<String>,
     /// Connections that are not under control, by why, in mode control.
     #[serde(default)]
     pub ungoverned: Vec<Ungoverned>,
@@ -212,6 +215,7 @@ impl Status {
             harmed_by: None,
             harm: None,
             rules: Vec::new(),
+            default_control: None,
             ungoverned: Vec::new(),
             containers: None,
             program: None,
@@ -315,6 +319,9 @@ impl fmt::Display for Status {
         write!(f, "  delay    {}", self.gain.delay())?;
         if let Some(harm) = &self.harm {
             write!(f, "\n  harm     {harm}")?;
+        }
+        if let Some(default) = &self.default_control {
+            write!(f, "\n  default  {default}")?;
         }
         for left in &self.ungoverned {
             write!(f, "\n  {:<8} {left}", if left.escapes { "escaped" } else { "left" })?;
@@ -447,6 +454,15 @@ mod tests {
         let status = Status { ungoverned, ..status() }.to_string();
         let expected = "\n  left     2 connections, 1 of them sending: `leave` names reno\n  escaped  1 connection, 1 of them sending: \
                         its application, or a BPF program, has chosen bbr, dctcp";
+        assert!(status.ends_with(expected), "{status}");
+    }
+
+    #[test]
+    fn what_becomes_of_the_default_congestion_control_has_a_line() {
+        let default_control =
+            Some("connections with this host's default congestion control, bbr, get CUBIC".to_owned());
+        let status = Status { default_control, ..status() }.to_string();
+        let expected = "\n  default  connections with this host's default congestion control, bbr, get CUBIC";
         assert!(status.ends_with(expected), "{status}");
     }
 

@@ -158,6 +158,7 @@ impl Agent<'_> {
             harmed_by: harm.map(|harm| harm.kind().to_owned()),
             harm: harm.map(|harm| harm.to_string()),
             rules: rules::status(&self.config, samples, too_many_cgroups),
+            default_control: self.tcp.as_ref().and_then(|tcp| tcp.default_control()).map(str::to_owned),
             ungoverned: ungoverned::of(flows()),
             containers: self.tcp.as_ref().and_then(|tcp| tcp.containers()).map(|found| ContainerCounts {
                 governed: count(found.governed),

@@ -22,6 +22,11 @@ pub trait HostTcp {
     /// The name of our congestion control; `None`: sockets are only observed.
     fn congestion_control(&self) -> Option<&str>;
 
+    /// What becomes of connections with the host's default congestion control, in words; `None`: nothing.
+    fn default_control(&self) -> Option<&str> {
+        None
+    }
+
     /// Takes over the existing sockets that are not under our control yet. Gives back those that have left the managed
     /// interface. Returns how many it took over.
     ///

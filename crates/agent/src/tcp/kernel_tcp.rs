@@ -26,6 +26,8 @@ pub(crate) const ASLEEP: Span = Span::from_secs(30);
 
 struct KernelTcp {
     kernel: Kernel,
+    /// What becomes of connections with the host's default congestion control.
+    default_control: Option<String>,
     asleep: u64,
     /// Open sockets that the kernel refused to change, at the last walk.
     refused: u64,
@@ -89,10 +91,9 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
-    if mode == lasthop_kernel::Mode::Control
-        && let Ok(default) = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
-    {
-        info!("{}", what_becomes_of(default.trim(), &config.leave));
+    let default_control = if mode == lasthop_kernel::Mode::Control { describe_default_control(config) } else { None };
+    if let Some(what) = &default_control {
+        info!("{what}");
     }
     // Asked now, so that no tick, and no advice, counts downloads as limited that are not.
     let lack = Kernel::lack_for_received();
@@ -101,6 +102,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     }
     let mut tcp = KernelTcp {
         kernel,
+        default_control,
         asleep: 0,
         refused: 0,
         leaves_open_ones: false,
@@ -187,7 +189,13 @@ fn warn_of_unknown_controls(names: &[String]) {
     }
 }
 
-/// What mode control does to connections with this host's default congestion control.
+/// What mode control does to connections with this host's default congestion control, where the kernel can do all of that mode; `None`: it
+/// does not say which one that is.
+pub fn describe_default_control(config: &Config) -> Option<String> {
+    let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
+    Some(what_becomes_of(default.trim(), &config.leave))
+}
+
 fn what_becomes_of(default: &str, leave: &[String]) -> String {
     if leave.iter().any(|name| name == default) {
         return format!(
@@ -285,6 +293,10 @@ impl KernelTcp {
 impl HostTcp for KernelTcp {
     fn congestion_control(&self) -> Option<&str> {
         Some(self.kernel.name()).filter(|name| !name.is_empty())
+    }
+
+    fn default_control(&self) -> Option<&str> {
+        self.default_control.as_deref()
     }
 
     fn adopt(&mut self) -> Result<u64> {
