@@ -258,6 +258,24 @@ pub(crate) struct Emulated {
     linux_queue: bool,
 }
 
+/// A command of lasthop in the guest.
+struct Command {
+    /// Its words before `--out`, and those after it.
+    before: Vec<String>,
+    after: Vec<String>,
+    /// Whose programs it runs.
+    caller: Option<Caller>,
+    exit: Exit,
+}
+
+/// What its exit code says.
+enum Exit {
+    /// 0: the run is valid; 1: it is not. Anything else: there was none.
+    TellsValidity,
+    /// Whatever the program that it ran says.
+    IsOfTheProgram,
+}
+
 /// Where the scenario is in the guest, and what it leaves.
 const SCENARIO: &str = "/scenario.toml";
 const RUN: &str = "run";
@@ -288,7 +306,8 @@ impl Emulated {
             words.push("--traffic=iperf3".to_owned());
         }
         let caller = needs_files(scenario, traffic).then(Caller::here);
-        let done = self.job((words, Vec::new()), caller, scenario, stop, progress, &|_| {}, kept)?;
+        let command = Command { before: words, after: Vec::new(), caller, exit: Exit::TellsValidity };
+        let done = self.job(command, scenario, stop, progress, &|_| {}, kept)?;
         Ok(done.map(|(result, series, _)| (result, series)))
     }
 
@@ -308,16 +327,15 @@ impl Emulated {
         let (options, command) = words;
         let before = ["exec", SCENARIO].map(str::to_owned).into_iter().chain(options);
         let before = before.chain(STREAMS.map(str::to_owned)).collect();
-        let command = ["--".to_owned()].into_iter().chain(command).collect();
-        self.job((before, command), Some(Caller::here()), scenario, stop, progress, wrote, kept)
+        let after = ["--".to_owned()].into_iter().chain(command).collect();
+        let command = Command { before, after, caller: Some(Caller::here()), exit: Exit::IsOfTheProgram };
+        self.job(command, scenario, stop, progress, wrote, kept)
     }
 
-    /// Does a job in the guest: a command of lasthop with the words before `--out` and those after it.
-    #[expect(clippy::too_many_arguments, reason = "what run and exec differ in")]
+    /// Does a job in the guest.
     fn job(
         &self,
-        (before, after): (Vec<String>, Vec<String>),
-        caller: Option<Caller>,
+        Command { before, after, caller, exit }: Command,
         scenario: &Scenario,
         stop: &AtomicBool,
         progress: &dyn Fn(Span),
@@ -331,8 +349,6 @@ impl Emulated {
             words.extend([format!("--pcap=/out/{PCAP}"), format!("--snaplen={bytes}")]);
         }
         words.extend(after);
-        // Its exit code is the command's.
-        let is_exec = words[0] == "exec";
         let mut files = long_traces(scenario)?;
         files.insert(0, (SCENARIO.to_owned(), scenario.to_toml()));
         // One more for the access point.
@@ -348,8 +364,11 @@ impl Emulated {
         };
         let Some(output) = self.machine.run(&job, stop, &mut hear)? else { return Ok(None) };
         let folder = output.folder();
-        // 1: it ran, and is not valid.
-        if !(is_exec || matches!(output.code, 0 | 1)) || !folder.join(RUN).exists() {
+        let has_ended_well = match exit {
+            Exit::TellsValidity => matches!(output.code, 0 | 1),
+            Exit::IsOfTheProgram => true,
+        };
+        if !has_ended_well || !folder.join(RUN).exists() {
             let left_out = self.machine.left_out.iter();
             let left_out: String =
                 left_out.map(|(module, why)| format!("; it could not load {module}: {why}")).collect();
