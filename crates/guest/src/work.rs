@@ -1,5 +1,8 @@
 //! Folders of work, which no other process removes while they are in use, also where processes' numbers mean nothing: in another
 //! container that shares the cache.
+//!
+//! NFS keeps the lock of a folder within one machine (flock(2)). So the name says whose it is, and others leave it alone: the boot, which
+//! containers share, and the host's name, which outlives the boot.
 
 use crate::error::{At as _, Result};
 use nix::errno::Errno;
@@ -20,8 +23,10 @@ impl Work {
     /// A new one in `parent`, its name beginning with `prefix`. Those of processes that have ended are removed.
     pub(crate) fn new(parent: &Path, prefix: &str) -> Result<Self> {
         remove_leftovers(parent, prefix);
+        let machine = Here::read();
+        let prefix = format!("{prefix}{}-{}-", machine.boot, machine.host);
         loop {
-            let made = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
+            let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
             let folder = made.at("cannot make a folder in", parent)?;
             // Until it is locked, it looks like a leftover to others.
             let Some(held) = locked(folder.path(), FlockArg::LockExclusive) else { continue };
@@ -68,13 +73,43 @@ fn locked(folder: &Path, how: FlockArg) -> Option<Flock<File>> {
     Flock::lock(File::open(folder).ok()?, how).ok()
 }
 
-/// Removes the folders of work that nobody holds.
+/// Removes the folders of work of this machine that nobody holds.
 pub(crate) fn remove_leftovers(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
+    let here = Here::read();
     for entry in entries.filter_map(std::result::Result::ok) {
-        let is_work = entry.file_name().to_string_lossy().starts_with(prefix);
-        if let (true, Some(_held)) = (is_work, locked(&entry.path(), FlockArg::LockExclusiveNonblock)) {
+        let name = entry.file_name();
+        let is_ours = name.to_str().and_then(|name| name.strip_prefix(prefix)).is_some_and(|rest| here.made(rest));
+        if let (true, Some(_held)) = (is_ours, locked(&entry.path(), FlockArg::LockExclusiveNonblock)) {
             let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// This machine in the names of its folders: eight digits each.
+struct Here {
+    /// Of the kernel's boot, within which locks are seen.
+    boot: String,
+    /// Of the host's name.
+    host: String,
+}
+
+impl Here {
+    fn read() -> Self {
+        let digits = |name: &str| {
+            let read = fs::read(Path::new("/proc/sys/kernel").join(name)).unwrap_or_default();
+            format!("{:08x}", crc32fast::hash(&read))
+        };
+        Self { boot: digits("random/boot_id"), host: digits("hostname") }
+    }
+
+    /// Whether a folder is this machine's, by its name without the prefix. A name without a machine is of an older lasthop, which took all
+    /// for its own.
+    fn made(&self, name: &str) -> bool {
+        let mut parts = name.split('-');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(boot), Some(host), Some(_)) => boot == self.boot || host == self.host,
+            _ => true,
         }
     }
 }
@@ -87,14 +122,23 @@ mod tests {
     fn a_folder_in_use_stays_and_a_leftover_goes() {
         let parent = tempfile::tempdir().expect("a folder");
         let mine = Work::new(parent.path(), "run-").expect("made");
-        let left = parent.path().join("run-1-left");
-        fs::create_dir(&left).expect("made");
-        fs::create_dir(parent.path().join("state")).expect("made");
+        let Here { boot, host } = Here::read();
+        let make = |name: String| {
+            let folder = parent.path().join(name);
+            fs::create_dir(&folder).expect("made");
+            folder
+        };
+        let of_an_older_lasthop = make("run-Xa81bZ".to_owned());
+        let of_a_container = make(format!("run-{boot}-none-Xa81bZ"));
+        let of_another_boot = make(format!("run-none-{host}-Xa81bZ"));
+        let of_another_machine = make("run-none-none-Xa81bZ".to_owned());
+        let state = make("state".to_owned());
         let other = Work::new(parent.path(), "run-").expect("made");
-        assert!(mine.path().exists() && !left.exists() && parent.path().join("state").exists());
+        assert!(mine.path().exists() && of_another_machine.exists() && state.exists());
+        assert!(!of_an_older_lasthop.exists() && !of_a_container.exists() && !of_another_boot.exists());
         drop(other);
         drop(mine);
-        assert_eq!(fs::read_dir(parent.path()).expect("readable").count(), 1);
+        assert_eq!(fs::read_dir(parent.path()).expect("readable").count(), 2);
     }
 
     #[test]
