@@ -182,7 +182,8 @@ impl Found {
         let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().with_context(cannot)?;
         std::fs::create_dir_all(folder.path().join(built_in.folder())).with_context(cannot)?;
         for file in beside {
-            std::fs::write(folder.path().join(file.path), file.text).with_context(cannot)?;
+            let path = folder.path().join(file.path);
+            std::fs::write(&path, file.text).with_context(|| format!("cannot write {}", path.display()))?;
         }
         let name = folder.path().join(built_in.path).display().to_string();
         Ok(Self { source: Source::BuiltIn(name, built_in.text), _beside: Some(folder) })

@@ -1,8 +1,10 @@
 //! The clock of kernel hosts: this machine's, or that of an emulated machine.
 
+use crate::runs::cannot_write_capture;
 use crate::{Interrupted, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use lasthop_files::Whole;
 use lasthop_guest::{Caller, DEFAULT_KERNEL, Heard, Job, Kernel, Kernels, MEMORY_MIB, Machine, Program};
 use lasthop_lab::TrafficSource;
 use lasthop_laws::LawName;
@@ -64,7 +66,7 @@ enum Clock {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AlsoKept<'a> {
     /// The file that gets all packets, and the most bytes of each.
-    pub(crate) pcap: Option<(&'a File, u32)>,
+    pub(crate) pcap: Option<(&'a Whole, u32)>,
     /// The agents' records.
     pub(crate) records: Option<&'a Path>,
     /// Gets why one of these could not be kept: the result is kept all the same.
@@ -453,9 +455,9 @@ fn is_of_the_guest(line: &str) -> bool {
 impl AlsoKept<'_> {
     /// Takes these out of what a guest has left.
     fn copy(&self, folder: &Path) -> Result<()> {
-        if let Some((mut to, _)) = self.pcap {
-            let copied = File::open(folder.join(PCAP)).and_then(|mut from| std::io::copy(&mut from, &mut to));
-            copied.context("cannot write the capture; the result is whole")?;
+        if let Some((to, _)) = self.pcap {
+            let copied = File::open(folder.join(PCAP)).and_then(|mut from| std::io::copy(&mut from, &mut to.file()));
+            copied.with_context(|| format!("{}; the result is whole", cannot_write_capture(to.path())))?;
         }
         let Some(to) = self.records else { return Ok(()) };
         let none = "the agents have left no records; the result is whole";

@@ -7,8 +7,8 @@ use crate::numbers::{MOST_SEED, whole};
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::runs::{
-    CaptureArguments, FigureArguments, claim, keep, tell_ineffective, tell_of_changes, tell_of_short_warmups,
-    tell_why_not_valid,
+    CaptureArguments, FigureArguments, claim, keep, put_capture, tell_ineffective, tell_of_changes,
+    tell_of_short_warmups, tell_why_not_valid,
 };
 use crate::{Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context as _, Result, bail};
@@ -195,7 +195,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode> {
         on_sample.as_deref(),
         capture.as_ref().map(|captured| &captured.capture),
     )?;
-    let captured = arguments.capture.finish(capture, outcome.is_some());
+    let captured = capture.map_or(Ok(false), |captured| captured.finish(outcome.is_some()));
     let nothing = || Interrupted("the command was not run, and nothing is left behind".to_owned());
     let outcome = outcome.ok_or_else(nothing)?;
     let (result, series) = (outcome.result, outcome.series);
@@ -275,13 +275,13 @@ fn in_guest(arguments: &ExecArguments, scenario: &Scenario, programs: &[(u16, &[
         };
     };
     let lost = Cell::new(None);
-    let pcap = capture.as_ref().map(|whole| (whole.file(), arguments.capture.snaplen));
+    let pcap = capture.as_ref().map(|whole| (whole, arguments.capture.snaplen));
     let kept = AlsoKept { pcap, records: None, lost: Some(&lost) };
     let at = |at: Span| progress.at(at.min(scenario.warmup));
     let outcome = emulated.exec(scenario, (options, command), &stop, &at, &wrote, kept)?;
     progress.finish();
     let (result, series, code) = outcome.ok_or_else(nothing)?;
-    let captured = capture.map_or(Ok(()), |file| file.put_in_place().context("cannot write the capture"));
+    let captured = capture.map_or(Ok(()), put_capture);
     hand_out(arguments, out, (&result, &series), captured)?;
     lost.take().map_or(Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))), Err)
 }

@@ -46,7 +46,9 @@ pub(crate) fn man(arguments: &ManArguments) -> Result<ExitCode> {
     for page in std::fs::read_dir(pages.path()).with_context(cannot)? {
         let page = page.with_context(cannot)?;
         let text = std::fs::read(page.path()).with_context(cannot)?;
-        lasthop_files::write(&folder.join(page.file_name()), Some(&PAGE), &text).with_context(cannot)?;
+        let path = folder.join(page.file_name());
+        let written = lasthop_files::write(&path, Some(&PAGE), &text);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

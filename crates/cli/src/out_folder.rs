@@ -94,7 +94,12 @@ impl OutFolder {
     /// Begins to show these runs in the folder. Without room for that nothing is shown, and nothing else is lost.
     pub(crate) fn live(&self, runs: usize) -> Option<Live> {
         let live = Live::begin(&self.path, runs);
-        let cannot = |error| tell(format_args!("note: `lasthop view` will not show this before its end: {error}"));
+        let folder = self.path.display();
+        let cannot = |error| {
+            tell(format_args!(
+                "note: `lasthop view` will not show this before its end: cannot write in {folder}: {error}"
+            ));
+        };
         live.map_err(cannot).ok()
     }
 
@@ -149,7 +154,7 @@ impl OutFolder {
 
     fn swap(&self, manifest: &Manifest) -> io::Result<()> {
         let (new, old) = (self.path.join(NEW), self.path.join(OLD));
-        fs::create_dir(&old)?;
+        fs::create_dir(&old).map_err(named(&old))?;
         for file in self.earlier.iter().flat_map(|earlier| earlier.files.keys()) {
             rename_if_there(&self.path, &old, file)?;
         }
@@ -405,20 +410,25 @@ impl io::Write for DigestWriter<'_> {
 fn rename(from: &Path, to: &Path, file: &str) -> io::Result<()> {
     let target = to.join(file);
     if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(folder).map_err(named(folder))?;
     }
     rename_to_free(&from.join(file), &target)
+}
+
+/// The same error, with the file's name.
+fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Moves a file to a free path. A file that appeared there meanwhile is an error, and stays (renameat2(2)).
 fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
         // File systems without the flag, such as NFS.
-        Err(Errno::EINVAL | Errno::ENOSYS) if to.symlink_metadata().is_err() => fs::rename(from, to),
+        Err(Errno::EINVAL | Errno::ENOSYS) if to.symlink_metadata().is_err() => fs::rename(from, to).map_err(named(to)),
         Err(Errno::EEXIST | Errno::EINVAL | Errno::ENOSYS) => {
             Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} is in the way", to.display())))
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(named(to)(error.into())),
         Ok(()) => Ok(()),
     }
 }
@@ -430,7 +440,7 @@ fn rename_if_there(from: &Path, to: &Path, file: &str) -> io::Result<()> {
 /// Removes one of lasthop's own folders with its contents.
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(named(folder)(error)),
         _ => Ok(()),
     }
 }
@@ -449,5 +459,17 @@ mod tests {
         assert_eq!(fs::read_to_string(&to).expect("it stays"), "mine");
         fs::remove_file(&to).and_then(|()| rename_to_free(&from, &to)).expect("the way is free");
         assert_eq!(fs::read_to_string(&to).expect("it has moved"), "ours");
+    }
+
+    #[test]
+    fn what_cannot_be_moved_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir_all(from.join("figures")).and_then(|()| fs::create_dir(&to)).expect("folders");
+        fs::write(from.join("figures/rtt.svg"), "").and_then(|()| fs::write(to.join("figures"), "")).expect("files");
+        let error = rename(&from, &to, "figures/rtt.svg").expect_err("a file is no folder").to_string();
+        assert!(error.contains("to/figures: "), "{error}");
+        let error = rename(&from, &to, "report.html").expect_err("there is none").to_string();
+        assert!(error.contains("to/report.html: "), "{error}");
     }
 }

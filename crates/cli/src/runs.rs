@@ -22,7 +22,6 @@ use lasthop_scenario::{
 };
 use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
 use std::cell::Cell;
-use std::fs::File;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -127,30 +126,39 @@ impl CaptureArguments {
         let Some(file) = self.begin_file()? else { return Ok(None) };
         let has_air =
             matches!(scenario.network().topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-        let sink = file.file().try_clone().context("cannot write the capture")?;
+        let sink = file.file().try_clone().with_context(|| cannot_write_capture(file.path()))?;
         let capture = Mutex::new(Capture::new(Box::new(sink), self.snaplen, &scenario.host_names(), has_air));
         Ok(Some(Captured { capture, file }))
     }
 
     /// Begins the file alone, for an emulated machine's capture.
     pub(crate) fn begin_file(&self) -> Result<Option<Whole>> {
-        let begin = |path: &PathBuf| {
-            let cannot = || format!("cannot write the capture {}", path.display());
-            Whole::begin(path, Some(&CAPTURE)).with_context(cannot)
-        };
+        let begin = |path: &PathBuf| Whole::begin(path, Some(&CAPTURE)).with_context(|| cannot_write_capture(path));
         self.pcap.as_ref().map(begin).transpose()
     }
+}
 
+impl Captured {
     /// Writes what is left of the capture, and puts it in its place. That of an interrupted run replaces none. Returns
     /// whether it is kept.
-    pub(crate) fn finish(&self, captured: Option<Captured>, is_whole: bool) -> Result<bool> {
-        let (Some(path), Some(Captured { capture, file })) = (&self.pcap, captured) else { return Ok(false) };
+    pub(crate) fn finish(self, is_whole: bool) -> Result<bool> {
+        let Self { capture, file } = self;
         let ended = capture.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
         let keeps = is_whole || !file.replaces();
-        let cannot = || format!("cannot write the capture {}: it ends too early; the result is whole", path.display());
+        let cannot = format!("{}: it ends too early; the result is whole", cannot_write_capture(file.path()));
         let put = if keeps { file.put_in_place() } else { Ok(()) };
-        ended.and(put).map(|()| keeps).with_context(cannot)
+        ended.and(put).map(|()| keeps).context(cannot)
     }
+}
+
+/// Puts a capture in its place that was written elsewhere.
+pub(crate) fn put_capture(file: Whole) -> Result<()> {
+    let cannot = cannot_write_capture(file.path());
+    file.put_in_place().context(cannot)
+}
+
+pub(crate) fn cannot_write_capture(path: &Path) -> String {
+    format!("cannot write the capture {}", path.display())
 }
 
 #[derive(Args)]
@@ -299,15 +307,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let live_run = live_run(live.as_ref(), &scenario.name, &scenario, common.hosts.hosts_kind(), true);
     let of_run = capture.as_ref().map(|captured| &captured.capture);
     let records = arguments.records.as_deref();
-    let pcap = of_guest.as_ref().map(|whole| (whole.file(), arguments.capture.snaplen));
+    let pcap = of_guest.as_ref().map(|whole| (whole, arguments.capture.snaplen));
     let lost = Cell::new(None);
     let of_agents = records.map(Records::in_folder);
     let records = records.zip(of_agents.as_ref());
     let kept = Kept { live: live_run.as_ref(), capture: of_run, pcap, records, lost: Some(&lost) };
     let outcome = one_run(common, emulated.as_ref(), &scenario, &stop, &progress, &kept)?;
     let captured = match (of_guest, &outcome) {
-        (Some(file), Some(_)) => file.put_in_place().map(|()| true).context("cannot write the capture"),
-        _ => arguments.capture.finish(capture, outcome.is_some()),
+        (Some(file), Some(_)) => put_capture(file).map(|()| true),
+        _ => capture.map_or(Ok(false), |captured| captured.finish(outcome.is_some())),
     };
     let of_agents = of_agents.map(|records| records.kept()).unwrap_or_default();
     let nothing = || {
@@ -529,7 +537,7 @@ struct Kept<'a> {
     live: Option<&'a LiveRun<'a>>,
     capture: Option<&'a Mutex<Capture>>,
     /// The capture that an emulated machine writes, and the most bytes of a packet.
-    pcap: Option<(&'a File, u32)>,
+    pcap: Option<(&'a Whole, u32)>,
     /// The folder of the agents' records.
     records: Option<(&'a Path, &'a Records)>,
     /// As of [`AlsoKept`].

@@ -358,6 +358,31 @@ fn a_full_disk_leaves_the_earlier_result_or_nothing() {
 }
 
 #[test]
+fn a_full_disk_is_told_with_the_file_that_has_no_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "
+        short='--set duration_s=4 --set warmup_s=1 --json'
+        kept=$(mktemp -d /dev/shm/lasthop-kept-XXXXXX)
+        \"$3\" run \"$4\" $short --out $kept/out >/dev/null || exit 70
+        mkdir man
+        dd if=/dev/zero of=fill bs=1k 2>/dev/null
+        \"$3\" run \"$4\" $short --pcap x.pcapng >/dev/null
+        \"$3\" run \"$4\" $short --out out >/dev/null
+        \"$3\" export $kept/out --format csv --out csv
+        \"$3\" man man
+        \"$3\" laws headers headers
+        rm -rf $kept";
+    let Some(output) = on_a_small_disk(folder.path(), 600, script) else { return };
+    let told = said(&output);
+    let full: Vec<&str> = told.lines().filter(|line| line.contains("No space left on device")).collect();
+    let files = ["x.pcapng", "out/.lasthop-new/result.json", "csv/flows.csv", "man/lasthop", "headers/"];
+    assert_eq!(full.len(), files.len(), "{told}");
+    for (line, file) in full.iter().zip(files) {
+        assert!(line.contains(file), "{line} does not name {file}");
+    }
+}
+
+#[test]
 fn what_a_killed_process_left_half_done_is_undone_or_finished() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |file: &str| folder.path().join(file);

@@ -76,6 +76,11 @@ impl Whole {
         }
     }
 
+    /// Where it is put.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether another one is there until it is whole.
     pub fn replaces(&self) -> bool {
         self.replaces

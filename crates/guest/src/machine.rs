@@ -307,7 +307,7 @@ impl Machine {
     ) -> Result<Option<Output>> {
         let work = self.work_folder()?;
         let file = serde_json::to_vec(job).expect("plain data");
-        fs::write(work.path().join("job"), file).at("cannot write", work.path())?;
+        write(&work.path().join("job"), &file)?;
         let state = format!("../{}", self.state);
         // A memory of its own has the window through which it asks.
         let memory = work.path().join("memory");
@@ -378,7 +378,7 @@ impl Machine {
     /// Recording from a state needs the number of instructions, modulo 2^32, to be below 2^31, for the emulator counts
     /// the difference to zero in 32 bits (replay_advance_current_icount). The guest runs on until that holds.
     fn boot(&self, work: &Path, archive: &[u8], stop: &AtomicBool) -> Result<bool> {
-        fs::write(work.join("archive"), archive).at("cannot write", work)?;
+        write(&work.join("archive"), archive)?;
         write_disk(&work.join("disk"))?;
         let mut process = self.start(work, ".", Memory { at: ".", shared: true, asks: false }, |command| {
             command.args(["-drive", "file=disk,if=none,id=disk,format=qcow2"]);
@@ -390,7 +390,7 @@ impl Machine {
         drop(process);
         let state = state_on(&work.join("disk"))?;
         // The last file.
-        fs::write(work.join("state"), state).at("cannot write", work)?;
+        write(&work.join("state"), &state)?;
         Ok(true)
     }
 
@@ -424,8 +424,9 @@ impl Machine {
 
     /// Starts the emulator in `work`, with the archive of the folder `state`.
     fn start(&self, work: &Path, state: &str, held: Memory<'_>, more: impl FnOnce(&mut Command)) -> Result<Process> {
-        fs::create_dir(work.join(SHARE)).at("cannot make", work)?;
-        let words = File::create(work.join("words")).at("cannot write", work)?;
+        let (shared, words) = (work.join(SHARE), work.join("words"));
+        fs::create_dir(&shared).at("cannot make", &shared)?;
+        let words = File::create(&words).at("cannot write", &words)?;
         let (memory, share) = (held.at, if held.shared { "on" } else { "off" });
         // setpriv has the kernel end the emulator with the thread that started it.
         let mut command = Command::new("setpriv");
@@ -498,6 +499,10 @@ impl Machine {
             }
         }
     }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).at("cannot write", path)
 }
 
 /// What tells a state from one that takes its place.

@@ -288,8 +288,9 @@ impl Cell {
     /// Starts a program with a configuration. Returns the file that gets what it says.
     fn start(&mut self, program: &str, words: &[&str], conf: &str, name: &str, inside: &Namespace) -> Result<PathBuf> {
         let [conf_path, log] = ["conf", "log"].map(|ending| PathBuf::from(format!("{FOLDER}/{name}.{ending}")));
-        fs::write(&conf_path, conf).doing(format_args!("cannot write the configuration of {program}"))?;
-        let cannot = || format!("cannot write what {program} says");
+        fs::write(&conf_path, conf)
+            .doing(format_args!("cannot write {}, the configuration of {program}", conf_path.display()))?;
+        let cannot = || format!("cannot write {}, what {program} says", log.display());
         let file = File::create(&log).doing(cannot())?;
         let mut command = Command::new(program);
         command.args(words).arg(&conf_path).stdin(Stdio::null());
