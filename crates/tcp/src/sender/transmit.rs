@@ -112,7 +112,9 @@ impl Sender {
             return Some(outgoing);
         }
         self.on_burst_end(in_flight);
-        if in_flight < cwnd && self.unsent_bytes() < u64::from(self.payload_bytes) {
+        // Linux's tcp_rate_check_app_limited(): what waits in the host is still to be sent. Only small queues are told of departures.
+        let waits_in_host = self.config.tsq.is_some() && self.host_queue_bytes > 0;
+        if in_flight < cwnd && self.unsent_bytes() < u64::from(self.payload_bytes) && !waits_in_host {
             self.rate.on_app_limited(in_flight);
         }
         None

@@ -372,6 +372,19 @@ fn a_rate_says_whether_the_application_held_it_down() {
     assert_eq!((solo.info().app_limited, solo.info().delivery_rate.as_bps()), (true, 320_000));
 }
 
+#[test]
+fn who_has_packets_in_the_host_is_not_held_down_by_the_application() {
+    let mut solo = Solo::new(&Config { tsq: Some(Tsq::LINUX), ..stack() }, 3);
+    assert!(!solo.end.sender().rate.is_app_limited());
+    solo.end.on_departed(at(1), Bytes::new(2 * 1040));
+    solo.poll(1);
+    assert!(!solo.end.sender().rate.is_app_limited());
+    // With what the handshake was.
+    solo.end.on_departed(at(2), Bytes::new(2 * 1040));
+    solo.poll(2);
+    assert!(solo.end.sender().rate.is_app_limited());
+}
+
 /// Linux's tcp_cwnd_validate(): a round trip with an unused window counts with the largest flight in it.
 #[test]
 fn the_most_that_was_out_counts() {
