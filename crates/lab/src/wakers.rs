@@ -1,4 +1,4 @@
-//! Has mac80211 look at its queues whenever a frame is done, as the drivers of real radios do.
+//! Has mac80211 look at its queues whenever a frame of data to one radio is done, as the drivers of real radios do.
 //!
 //! mac80211 holds back packets while the driver has enough airtime for their receiver (AQL). ath10k and mt76 ask for more when a frame
 //! is done; mac80211_hwsim asks only when a new packet comes. TCP sends none while its packets are held back: both would wait forever.

@@ -10,7 +10,7 @@
 //!    is lost, it is repeated, and its receiver gets it again.
 //! 4. Overlapping tries are all lost. The waits after that, after an error and after a lost response are `medium`'s 4 to 6.
 //! 5. A frame to all, or one that wants no acknowledgement, is tried once.
-//! 6. A try whose rate asks for it is preceded by RTS and CTS.
+//! 6. A try whose rate asks for it is preceded by RTS and CTS. A lost RTS is told as a try of its frames.
 //! 7. Of two hundred frames of a radio that wait the oldest are forgotten, as the driver does.
 //! 8. Where receiver and user priority have a Block Ack agreement, and the first rate is of 802.11n, the frames of both that wait
 //!    are sent as one A-MPDU: at the rate of the first one, within the agreement's number and the standard's bytes and time. Each

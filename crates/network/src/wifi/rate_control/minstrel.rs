@@ -18,7 +18,9 @@
 //! It starts at the lowest rate, with no measurements. A collision counts as a failure of the rate. Collisions hit all
 //! rates alike, so they do not change the best one.
 //!
-//! Leaves out: RTS; the counters of samples in flight, as one frame is in flight here; the clock's granularity. Linux
+//! A lost RTS is no attempt, but a try of the chain; one that ends the frame counts as its failure.
+//!
+//! Leaves out: the counters of samples in flight, as one frame is in flight here; the clock's granularity. Linux
 //! does not count a success of the chain's last place, because of an array bound; here it counts.
 //!
 //! References: Linux 4.4, net/mac80211/rc80211_minstrel.c, and util.c for durations; D. Smithies, F. Fietkau: The
@@ -564,6 +566,21 @@ mod tests {
         assert_eq!(sent, expected);
         assert_eq!(state(&minstrel, PhyRate::Mbps36).attempts, 6);
         assert_eq!(minstrel.next_rate(), PhyRate::Mbps36, "the next frame begins at the top");
+    }
+
+    #[test]
+    fn a_lost_rts_goes_down_the_chain_and_is_no_attempt() {
+        let mut minstrel = measured([100, 100, 100, 100, 96, 80, 50, 30]);
+        minstrel.samples = 100;
+        let rates: Vec<_> = (0..7)
+            .map(|_| {
+                let rate = minstrel.next_rate();
+                minstrel.on_rts_lost(ms(1), 1);
+                rate
+            })
+            .collect();
+        assert_eq!((rates[5], rates[6]), (PhyRate::Mbps36, PhyRate::Mbps48));
+        assert_eq!(state(&minstrel, PhyRate::Mbps36).attempts, 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!    fewer streams than the best, if any has. Among modes with P above 75 % it is the one with the best throughput.
 //!    Each is tried at least twice, and as often as fits into 6 ms with growing contention windows, at most 7 times;
 //!    twice for P under 20 %. All but the first are behind RTS and CTS. A response ends the chain, even one with
-//!    holes; so does its last failure.
+//!    holes; so does its last failure. A lost RTS counts as the failure of all frames, which ath9k does not count.
 //! 5. Sudden death: if more than 30 attempts of the best or second best since the last update succeeded to less than a
 //!    quarter, the best of the next group without more streams takes its place at once.
 //! 6. At most every 20 ms a sample takes the first place in the chain, for one try. It has only one frame, also when
@@ -180,8 +180,8 @@ impl Controller for MinstrelHt {
         }
     }
 
-    /// It counts as an attempt: it goes slower than its data and as wide, so a mode whose RTS nobody hears is in vain. Collisions hit
-    /// the RTS of all modes alike.
+    /// It counts: it goes as wide as its data and slower, so a mode whose RTS nobody hears is in vain. (Linux sends it at the lowest rate.)
+    /// Collisions hit the RTS of all modes alike.
     fn on_rts_lost(&mut self, now: Time, frames: u32) {
         self.on_failure(now, frames, false);
     }

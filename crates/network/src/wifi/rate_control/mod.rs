@@ -142,12 +142,12 @@ pub(crate) trait Controller {
     /// The transmission of so many frames was acknowledged, wholly or for so many of them.
     fn on_success(&mut self, _now: Time, _frames: u32, _acknowledged: u32) {}
 
-    /// The transmission of so many frames was not acknowledged, or its RTS was lost as they are given up. `given_up`: they will not be
-    /// repeated.
+    /// The transmission of so many frames was not acknowledged. `given_up`: they will not be repeated. Those that are given up because of
+    /// a lost RTS count, too: an RTS goes at 24 Mb/s for the faster modes, and who learned nothing would stay where nobody hears it.
     fn on_failure(&mut self, _now: Time, _frames: u32, _given_up: bool) {}
 
-    /// The RTS before so many frames was lost, which says nothing of the rate of its data: ns-3 and ath9k count its retries apart. It will
-    /// be repeated.
+    /// The RTS before so many frames was lost, and will be repeated. Nothing comes of it, as in ns-3, where it says little of the rate of
+    /// its data.
     fn on_rts_lost(&mut self, _now: Time, _frames: u32) {}
 }
 
