@@ -10,9 +10,14 @@ use lasthop_scenario::{FlowResult, RunResult, Series, TransferSample, Transport}
 /// In seconds: more than the error of a time, and less than matters.
 const HARDLY_S: f64 = 1e-7;
 /// Samples that are further apart than so many intervals have others missing between them. Those of kernel hosts may be late.
-const MISSING: f64 = 1.5;
+pub(crate) const MISSING: f64 = 1.5;
 /// The default of `sample_ms`.
 const SAMPLE_S: f64 = 0.05;
+
+/// The seconds from one sample of an open connection to the next.
+pub(crate) fn sample_s(run: &RunResult) -> f64 {
+    run.scenario["sample_ms"].as_f64().map_or(SAMPLE_S, |ms| ms / 1e3)
+}
 
 /// What came of a flow in a time, evenly.
 #[derive(Clone, Copy)]
@@ -40,7 +45,7 @@ struct Deliveries(Vec<Part>);
 
 impl Deliveries {
     fn of(run: &RunResult, series: &Series, flow: &FlowResult) -> Self {
-        let sample_s = run.scenario["sample_ms"].as_f64().map_or(SAMPLE_S, |ms| ms / 1e3);
+        let sample_s = sample_s(run);
         let of_flow = series.transfers.rows().filter(|row| row.flow == flow.id);
         let transfer = |row: TransferSample| {
             let until_s = row.completion_s.map_or(run.duration_s, |took_s| row.start_s + took_s);

@@ -23,12 +23,12 @@ pub use canvas::{set_width, span};
 pub(crate) use text::{FONT, is_in_font};
 
 use crate::CaseRun;
-use crate::goodput;
+use crate::goodput::{self, sample_s};
 use crate::style::{self, FlowLooks, Look};
 use lasthop_scenario::{ACCESS_POINT, Comparison, FlowResult, FlowSample, FlowSeries, RunResult, Series};
 use lasthop_study::StudyResult;
 use lines::{Legend, Line, TimeFigure, TimePanel};
-use pause::{parted, while_heard};
+use pause::{NONE_MISSING_S, parted, while_heard};
 use serde::Serialize;
 use std::borrow::Cow;
 use thin::thin;
@@ -90,11 +90,11 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
     }));
     figures.extend(goodput_over_time_of_run(run, |flow| goodput::means(run, series, flow, GOODPUT_STEP_S)));
     figures.extend(cdf::of_run(&cdf::GOODPUT, run, series));
-    figures.extend(rtt_of_run(run, &series.flows));
+    figures.extend(rtt_of_run(run, &series.flows, sample_s(run)));
     figures.extend(cdf::of_run(&cdf::RTT, run, series));
     figures.extend(cdf::of_run(&cdf::SLOWDOWN, run, series));
     figures.extend(stations::stations(run));
-    figures.extend(windows(run, &series.flows));
+    figures.extend(windows(run, &series.flows, sample_s(run)));
     figures.extend(states::states(run, &series.flows).map(|svg| Figure {
         name: "states".into(),
         title: "Congestion-avoidance state over time".into(),
@@ -150,12 +150,12 @@ pub(crate) fn before_the_end(run: &RunResult, series: &Series, air: &[(f64, f64)
         "Of each connection until now, means over 1 s or from one sample to the next.",
     );
     let windows = said(
-        windows(run, &series.flows),
+        windows(run, &series.flows, NONE_MISSING_S),
         "Saw-teeth are losses. The limits of windows are in the report, after the end.",
     );
     [
         goodput,
-        rtt_of_run(run, &series.flows),
+        rtt_of_run(run, &series.flows, NONE_MISSING_S),
         queue(&[(None, run, series)], note_of_run(run)),
         channel(run, air),
         windows,
@@ -240,7 +240,7 @@ fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> O
     let looks = CaseLooks::of(comparison, runs);
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), cases::COLUMNS);
     let row = |(case, run, series): &Shown<'_>| {
-        let lines = rtt_lines(run, &series.flows, columns, |flow| looks.look(*case, flow));
+        let lines = rtt_lines(run, &series.flows, sample_s(run), columns, |flow| looks.look(*case, flow));
         let bars = bars::bars(run, !looks.policies.is_empty(), |flow| looks.look(*case, flow));
         cases::Row { rtt: panel(*case, run, lines), bars, headline: headline(run) }
     };
@@ -289,27 +289,35 @@ fn first_runs<'a>(comparison: &Comparison, runs: &'a [CaseRun], looks: &'a [Look
     comparison.cases.iter().zip(looks).filter_map(first).collect()
 }
 
-/// One line for each connection.
+/// One line for each connection. `step_s`: as [`parted`] takes it.
 fn flow_lines(
     run: &RunResult,
     series: &FlowSeries,
+    step_s: f64,
     columns: usize,
     of: impl Fn(&FlowSample) -> Option<f64>,
     look: impl Fn(&FlowResult) -> Look,
 ) -> Vec<Line> {
     let line = |flow: &FlowResult| {
         let points = series.of_flow(flow.id).map(|sample| (sample.t_s, of(&sample)));
-        let parts = thin(parted(points).into_iter(), (0.0, run.duration_s), columns);
+        let parts = thin(parted(points, step_s).into_iter(), (0.0, run.duration_s), columns);
         (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
 }
 
 /// The smoothed round trips over time. A line ends where its connection falls silent.
-fn rtt_lines(run: &RunResult, series: &FlowSeries, columns: usize, look: impl Fn(&FlowResult) -> Look) -> Vec<Line> {
+fn rtt_lines(
+    run: &RunResult,
+    series: &FlowSeries,
+    step_s: f64,
+    columns: usize,
+    look: impl Fn(&FlowResult) -> Look,
+) -> Vec<Line> {
     let line = |flow: &FlowResult| {
         let samples = series.of_flow(flow.id).map(|sample| (sample.t_s, sample.srtt_ms, sample.goodput_mbps));
-        let parts = thin(parted(while_heard(samples).into_iter()).into_iter(), (0.0, run.duration_s), columns);
+        let points = parted(while_heard(samples).into_iter(), step_s);
+        let parts = thin(points.into_iter(), (0.0, run.duration_s), columns);
         (!parts.is_empty()).then(|| Line { name: style::flow_name(run, flow), look: look(flow), parts })
     };
     run.flows.iter().filter_map(line).collect()
@@ -333,10 +341,10 @@ fn panel(title: Option<&Look>, run: &RunResult, lines: Vec<Line>) -> TimePanel {
     TimePanel { title: title.cloned(), lines, limits: Vec::new(), duration_s, warmup_s }
 }
 
-fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+fn rtt_of_run(run: &RunResult, series: &FlowSeries, step_s: f64) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(run.flows.len(), 880);
-    let lines = rtt_lines(run, series, columns, |flow| looks.look(flow).clone());
+    let lines = rtt_lines(run, series, step_s, columns, |flow| looks.look(flow).clone());
     if lines.is_empty() {
         return None;
     }
@@ -426,16 +434,16 @@ fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 /// The window in a row of a flow without an open connection, of a run that goes on. There is no such window.
 pub(crate) const NO_WINDOW: u32 = 0;
 
-fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+fn windows(run: &RunResult, series: &FlowSeries, step_s: f64) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(2 * run.flows.len(), 880);
     let cwnd = |sample: &FlowSample| (sample.cwnd_segments != NO_WINDOW).then(|| sample.cwnd_segments.into());
-    let lines = flow_lines(run, series, columns, cwnd, |flow| looks.look(flow).clone());
+    let lines = flow_lines(run, series, step_s, columns, cwnd, |flow| looks.look(flow).clone());
     if lines.is_empty() {
         return None;
     }
     let mut panel = panel(None, run, lines);
-    panel.limits = limits(run, series, columns);
+    panel.limits = limits(run, series, step_s, columns);
     let mut caption = if panel.limits.is_empty() {
         "Saw-teeth are losses; nothing bounds these windows.".to_owned()
     } else {
@@ -473,7 +481,7 @@ fn pacing_limits(series: &FlowSeries) -> String {
 }
 
 /// The minimum and maximum upper limit in force at each moment. If the two always agree, one line.
-fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64, f64)>> {
+fn limits(run: &RunResult, series: &FlowSeries, step_s: f64, columns: usize) -> Vec<Vec<(f64, f64)>> {
     let mut moments: Vec<(f64, Option<(f64, f64)>)> = Vec::new();
     for row in 0..series.len() {
         let t_s = series.t_s[row];
@@ -485,7 +493,7 @@ fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64,
         *extremes = Some(extremes.map_or((limit, limit), |(least, most)| (least.min(limit), most.max(limit))));
     }
     // A moment without a limit is no pause.
-    let moments = parted(moments.into_iter().map(|(t_s, extremes)| (t_s, Some(extremes)))).into_iter();
+    let moments = parted(moments.into_iter().map(|(t_s, extremes)| (t_s, Some(extremes))), step_s).into_iter();
     let moments: Vec<_> = moments.map(|(t_s, extremes)| (t_s, extremes.flatten())).collect();
     let range = (0.0, run.duration_s);
     let least = thin(moments.iter().map(|(t_s, both)| (*t_s, both.map(|(least, _)| least))), range, columns);

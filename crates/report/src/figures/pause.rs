@@ -3,17 +3,20 @@
 //! A pause is [`PAUSE_S`] or more in which no connection of the flow is open, or in which one is and neither data nor another round trip
 //! comes. Of a report's run there are no rows while none is open; of a run that goes on there are, without a value.
 
-/// Seconds: four ticks of an agent, after which its policy holds a round trip for one of another time, too (`recent` of policy `lasthop`).
+use crate::goodput::MISSING;
+
+/// Seconds: after so long without an ACK policy `lasthop` ignores a round trip (its constant `recent`). Four ticks of an agent, with the
+/// default tick.
 const PAUSE_S: f64 = 2.0;
 
-/// Rows are missing only where they are further apart than so many times those before them: more than the twice by which a run that goes on
-/// takes them further apart.
-const FURTHER: f64 = 3.0;
+/// The step of the rows of a run that goes on: those without a connection are there.
+pub(super) const NONE_MISSING_S: f64 = f64::INFINITY;
 
-/// The rows with a value, and one of nothing in each pause. Rows that are all alone tell nothing of pauses.
-pub(super) fn parted<T>(rows: impl Iterator<Item = (f64, Option<T>)>) -> Vec<(f64, Option<T>)> {
+/// The rows with a value, and one of nothing in each pause. `step_s`: rows that are [`MISSING`] times as far apart have others missing
+/// between them.
+pub(super) fn parted<T>(rows: impl Iterator<Item = (f64, Option<T>)>, step_s: f64) -> Vec<(f64, Option<T>)> {
     let mut moments: Vec<(f64, Option<T>)> = Vec::new();
-    let (mut before_s, mut usual_s, mut is_closed) = (None, f64::INFINITY, false);
+    let (mut before_s, mut is_closed) = (None, false);
     for row in rows {
         if row.1.is_none() {
             is_closed = true;
@@ -21,10 +24,8 @@ pub(super) fn parted<T>(rows: impl Iterator<Item = (f64, Option<T>)>) -> Vec<(f6
         }
         let passed_s = before_s.replace(row.0).map_or(0.0, |before_s| row.0 - before_s);
         let was_closed = std::mem::take(&mut is_closed);
-        if passed_s >= PAUSE_S && (was_closed || passed_s > FURTHER * usual_s) {
+        if passed_s >= PAUSE_S && (was_closed || passed_s > MISSING * step_s) {
             moments.push((row.0, None));
-        } else if passed_s > 0.0 && !was_closed {
-            usual_s = passed_s;
         }
         moments.push(row);
     }
@@ -74,27 +75,35 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_parted_where_rows_are_missing_and_not_where_they_get_further_apart() {
-        let parts = |at: &[f64]| {
+    fn lines_are_parted_where_rows_are_missing_and_not_where_they_are_far_apart() {
+        let parts = |at: &[f64], step_s: f64| {
             let rows = at.iter().map(|t_s| (*t_s, Some(1.0)));
-            thin(parted(rows).into_iter(), (0.0, 100.0), 100).iter().map(Vec::len).collect::<Vec<_>>()
+            thin(parted(rows, step_s).into_iter(), (0.0, 100.0), 100).iter().map(Vec::len).collect::<Vec<_>>()
         };
-        // Two connections with 3 s between them; one that lost a second's rows; samples of a run that goes on, each time twice as far.
-        assert_eq!(parts(&[0.0, 0.05, 0.1, 3.1, 3.15]), [3, 2]);
-        assert_eq!(parts(&[0.0, 0.05, 1.05, 1.1]), [4]);
-        assert_eq!(parts(&[0.0, 2.0, 4.0, 8.0, 12.0, 20.0]), [6]);
+        // Two connections with 3 s between them; one that lost a second's rows; one sampled each 2 s, the last time late.
+        assert_eq!(parts(&[0.0, 0.05, 0.1, 3.1, 3.15], 0.05), [3, 2]);
+        assert_eq!(parts(&[0.0, 0.05, 1.05, 1.1], 0.05), [4]);
+        assert_eq!(parts(&[0.0, 2.0, 4.0, 8.0, 10.5], 2.0), [3, 2]);
+        // A run that goes on, sampled each time twice as far apart.
+        assert_eq!(parts(&[0.0, 2.0, 4.0, 8.0, 12.0, 20.0], NONE_MISSING_S), [6]);
     }
 
     #[test]
     fn a_run_that_goes_on_is_parted_by_the_same_pauses_as_its_report() {
-        // A connection is closed from 0.2 s to 1.2 s, and from 1.4 s to 4.4 s; the report has no rows then.
-        let tenths = |tenth: u32| f64::from(tenth) * 0.1;
-        let is_open = |tenth: u32| !(2..12).contains(&tenth) && !(14..44).contains(&tenth);
-        let goes_on = (0..50).map(|tenth| (tenths(tenth), is_open(tenth).then_some(1.0)));
-        let report = (0..50).filter(|tenth| is_open(*tenth)).map(|tenth| (tenths(tenth), Some(1.0)));
-        let parts = |rows: Vec<_>| thin(rows.into_iter(), (0.0, 5.0), 100);
-        let (goes_on, report) = (parts(parted(goes_on)), parts(parted(report)));
-        assert_eq!(goes_on, report);
-        assert_eq!(goes_on.iter().map(Vec::len).collect::<Vec<_>>(), [4, 6]);
+        // Sampled so many times in 100 s, and open at these samples; the report has no rows of the others.
+        let parts = |samples: u32, step_s: f64, is_open: &dyn Fn(u32) -> bool| {
+            let at = |sample: u32| f64::from(sample) * step_s;
+            let goes_on = (0..samples).map(|sample| (at(sample), is_open(sample).then_some(1.0)));
+            let report = (0..samples).filter(|sample| is_open(*sample)).map(|sample| (at(sample), Some(1.0)));
+            let parts = |rows: Vec<_>| thin(rows.into_iter(), (0.0, at(samples)), 100);
+            let (goes_on, report) = (parts(parted(goes_on, NONE_MISSING_S)), parts(parted(report, step_s)));
+            assert_eq!(goes_on, report);
+            goes_on.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        // A connection is closed from 0.2 s to 1.2 s, and from 1.4 s to 4.4 s.
+        assert_eq!(parts(50, 0.1, &|sample| !(2..12).contains(&sample) && !(14..44).contains(&sample)), [4, 6]);
+        // Connections of one row, 2.5 s apart, and the third 1 s after the second.
+        assert_eq!(parts(80, 0.1, &|sample| [0, 25, 35, 60].contains(&sample)), [1, 2, 1]);
+        assert_eq!(parts(8, 1.25, &|sample| sample % 2 == 0), [1, 1, 1, 1]);
     }
 }
