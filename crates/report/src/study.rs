@@ -88,7 +88,7 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
     // Single claims appear in full below.
     let (_, matrices) = arranged(&study.claims);
     let matrices = matrices.iter().filter(|matrix| matrix.claims.len() > 1).map(Matrix::in_page);
-    let hosts = study.hosts_option.map_or("", html::hosts_option);
+    let hosts = study.hosts_to_say().map_or("", html::hosts_option);
     let machine = match study.hosts_kind {
         HostsKind::Kernel => html::machine_options(&study.used),
         HostsKind::Simulated => String::new(),

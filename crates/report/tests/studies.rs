@@ -249,7 +249,7 @@ fn a_study_is_kept_and_comes_back() {
 fn the_command_of_a_study_has_the_hosts_that_its_file_does_not_say() {
     let cases = "[[cases]]\nlabel = \"other\"\nhosts = \"kernel\"\n[[figures]]";
     let (kernel, mixed) = (format!("hosts = \"kernel\"\n{STUDY}"), STUDY.replacen("[[figures]]", cases, 1));
-    let command = |text: &str, hosts: HostsKind| {
+    let command = |text: &str, hosts: HostsKind, is_of_before: bool| {
         let study = base(text);
         let plan = study.plan(1).expect("a plan");
         let run = |planned: &lasthop_study::PlannedRun| -> RunResult {
@@ -257,8 +257,11 @@ fn the_command_of_a_study_has_the_hosts_that_its_file_does_not_say() {
         };
         let runs: Vec<RunResult> = plan.iter().map(run).collect();
         let build = Build { version: "0.1.0".into(), commit: None, dirty: false };
-        let result = StudyResult::new(&study, hosts, build, &runs.into());
-        let folder = folder(&format!("study-hosts-{}-{hosts:?}", text.len()));
+        let mut result = StudyResult::new(&study, hosts, build, &runs.into());
+        if is_of_before {
+            result.hosts_option = None;
+        }
+        let folder = folder(&format!("study-hosts-{}-{hosts:?}-{is_of_before}", text.len()));
         lasthop_report::write_study(&folder.path, &result, SVG).expect("a report");
         let page = self::text(&folder.path.join("report.html")).replace("&#x2f;", "/");
         page.lines().find(|line| line.contains("--out DIR")).expect("a command").to_owned()
@@ -274,7 +277,19 @@ fn the_command_of_a_study_has_the_hosts_that_its_file_does_not_say() {
         (&*mixed, kernels, format!(" --hosts kernel{machine}")),
     ] {
         let expected = format!("lasthop study somebody/fig-06{option} --seeds 1 --out DIR");
-        let command = command(study, hosts);
+        let command = command(study, hosts, false);
+        assert!(command.contains(&expected), "{command}, not {expected}");
+    }
+    // A study.json of before `hosts_option`.
+    for (study, hosts, option) in [
+        (STUDY, ours, ""),
+        (STUDY, kernels, &*format!(" --hosts kernel{machine}")),
+        (&*kernel, ours, " --hosts simulated"),
+        (&*kernel, kernels, machine),
+        (&*mixed, ours, machine),
+    ] {
+        let expected = format!("lasthop study somebody/fig-06{option} --seeds 1 --out DIR");
+        let command = command(study, hosts, true);
         assert!(command.contains(&expected), "{command}, not {expected}");
     }
 }

@@ -40,7 +40,7 @@ pub struct StudyResult {
     pub scenario: serde_json::Value,
     /// The habitat of the runs: kernel hosts if any case has them.
     pub hosts_kind: HostsKind,
-    /// What `--hosts` has to say for the same runs; omitted if the study says it itself.
+    /// What `--hosts` has to say for the same runs; omitted if the study says it itself, and in older files ([`Self::hosts_to_say`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts_option: Option<HostsKind>,
     /// The build of lasthop that wrote this.
@@ -222,6 +222,19 @@ impl StudyResult {
             simulated_s: runs.iter().map(|run| run.duration_s).sum(),
             run_wall_s: runs.iter().map(|run| run.wall_s).sum(),
         }
+    }
+
+    /// What `--hosts` has to say for the same runs; `None`: the study says it itself. Also of a file of before `hosts_option`, except of a
+    /// study that has kernel hosts in some of its cases: whether it was run with `--hosts` its file does not tell.
+    pub fn hosts_to_say(&self) -> Option<HostsKind> {
+        let study: toml::Table = self.study.parse().unwrap_or_default();
+        let says_kernel = |of: &toml::Table| of.get("hosts").and_then(toml::Value::as_str) == Some("kernel");
+        let mut cases = study.get("cases").and_then(toml::Value::as_array).into_iter().flatten();
+        let of_study = match says_kernel(&study) || cases.any(|case| case.as_table().is_some_and(says_kernel)) {
+            true => HostsKind::Kernel,
+            false => HostsKind::Simulated,
+        };
+        self.hosts_option.or_else(|| (self.hosts_kind != of_study).then_some(self.hosts_kind))
     }
 }
 
