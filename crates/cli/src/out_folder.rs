@@ -352,7 +352,7 @@ fn make(path: &Path) -> io::Result<Vec<PathBuf>> {
                 made.iter().rev().for_each(|folder: &PathBuf| {
                     let _ = fs::remove_dir(folder);
                 });
-                return Err(error);
+                return Err(named(folder)(error));
             }
         }
     }
@@ -369,14 +369,15 @@ fn files_in(folder: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(inside) = folders.pop() {
-        let entries = match fs::read_dir(folder.join(&inside)) {
+        let whole = folder.join(&inside);
+        let entries = match fs::read_dir(&whole) {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            entries => entries?,
+            entries => entries.map_err(named(&whole))?,
         };
         for entry in entries {
-            let entry = entry?;
+            let entry = entry.map_err(named(&whole))?;
             let path = inside.join(entry.file_name());
-            if entry.file_type()?.is_dir() {
+            if entry.file_type().map_err(named(&entry.path()))?.is_dir() {
                 folders.push(path);
             } else {
                 files.push(path.to_string_lossy().into_owned());
@@ -420,17 +421,18 @@ fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Moves a file to a free path. A file that appeared there meanwhile is an error, and stays (renameat2(2)).
+/// Moves a file to a free path in a folder that is there. A file that appeared there meanwhile is an error, and stays (renameat2(2)).
 fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
+    let renamed = match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
         // File systems without the flag, such as NFS.
-        Err(Errno::EINVAL | Errno::ENOSYS) if to.symlink_metadata().is_err() => fs::rename(from, to).map_err(named(to)),
+        Err(Errno::EINVAL | Errno::ENOSYS) if to.symlink_metadata().is_err() => fs::rename(from, to),
         Err(Errno::EEXIST | Errno::EINVAL | Errno::ENOSYS) => {
-            Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} is in the way", to.display())))
+            return Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} is in the way", to.display())));
         }
-        Err(error) => Err(named(to)(error.into())),
-        Ok(()) => Ok(()),
-    }
+        renamed => renamed.map_err(io::Error::from),
+    };
+    // What is missing is the file.
+    renamed.map_err(|error| named(if error.kind() == ErrorKind::NotFound { from } else { to })(error))
 }
 
 fn rename_if_there(from: &Path, to: &Path, file: &str) -> io::Result<()> {
@@ -470,6 +472,17 @@ mod tests {
         let error = rename(&from, &to, "figures/rtt.svg").expect_err("a file is no folder").to_string();
         assert!(error.contains("to/figures: "), "{error}");
         let error = rename(&from, &to, "report.html").expect_err("there is none").to_string();
-        assert!(error.contains("to/report.html: "), "{error}");
+        assert!(error.contains("from/report.html: "), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_or_read_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("written");
+        let error = make(&file.join("deep/er")).expect_err("a file is no folder").to_string();
+        assert!(error.contains("file/deep: "), "{error}");
+        let error = files_in(&file).expect_err("a file is no folder").to_string();
+        assert!(error.contains("/file: "), "{error}");
     }
 }
