@@ -2,7 +2,10 @@
 //! container that shares the cache.
 //!
 //! NFS keeps the lock of a folder within one machine (flock(2)). So the name says whose it is, and others leave it alone: the boot, which
-//! containers share, and the host's name, which outlives the boot.
+//! containers share, and the host by /etc/machine-id and its name together, which outlive the boot. Where there is no such file the name
+//! alone has to tell hosts apart.
+//!
+//! *What it leaves out*: a machine that was copied with both. It and the other one remove each other's folders, also those in use.
 
 use crate::error::{At as _, Result};
 use nix::errno::Errno;
@@ -90,17 +93,20 @@ pub(crate) fn remove_leftovers(parent: &Path, prefix: &str) {
 struct Here {
     /// Of the kernel's boot, within which locks are seen.
     boot: String,
-    /// Of the host's name.
+    /// Of the host's machine-id(5) and name. One alone does not do: an image of a container may have the one, and many hosts are called
+    /// localhost.
     host: String,
 }
 
 impl Here {
     fn read() -> Self {
-        let digits = |name: &str| {
-            let read = fs::read(Path::new("/proc/sys/kernel").join(name)).unwrap_or_default();
-            format!("{:08x}", crc32fast::hash(&read))
-        };
-        Self { boot: digits("random/boot_id"), host: digits("hostname") }
+        let read = |path| fs::read(path).unwrap_or_default();
+        Self::of(&read("/proc/sys/kernel/random/boot_id"), &read("/etc/machine-id"), &read("/proc/sys/kernel/hostname"))
+    }
+
+    fn of(boot: &[u8], machine_id: &[u8], name: &[u8]) -> Self {
+        let digits = |bytes: &[u8]| format!("{:08x}", crc32fast::hash(bytes));
+        Self { boot: digits(boot), host: digits(&[machine_id, name].concat()) }
     }
 
     /// Whether a folder is this machine's, by its name without the prefix. A name without a machine is of an older lasthop, which took all
@@ -139,6 +145,18 @@ mod tests {
         drop(other);
         drop(mine);
         assert_eq!(fs::read_dir(parent.path()).expect("readable").count(), 2);
+    }
+
+    #[test]
+    fn hosts_of_one_name_or_of_one_image_are_two() {
+        let made = |boot: &str, machine_id: &str, name: &str| {
+            let Here { boot, host } = Here::of(boot.as_bytes(), machine_id.as_bytes(), name.as_bytes());
+            format!("{boot}-{host}-Xa81bZ")
+        };
+        let here = Here::of(b"first", b"b0c1", b"localhost");
+        assert!(here.made(&made("first", "", "container")) && here.made(&made("second", "b0c1", "localhost")));
+        assert!(!here.made(&made("second", "77e2", "localhost")) && !here.made(&made("second", "b0c1", "office")));
+        assert!(!here.made(&made("second", "", "localhost")));
     }
 
     #[test]
