@@ -198,11 +198,16 @@ impl<'a> Agent<'a> {
 
     fn say_ready(&mut self) {
         self.open_socket();
-        let Self { interface, wifi, mode, config, .. } = self;
-        let congestion_control = self.tcp.as_ref().and_then(|tcp| tcp.congestion_control()).map(str::to_owned);
+        let Self { interface, wifi, mode, config, tcp, .. } = self;
+        let congestion_control = tcp.as_ref().and_then(|tcp| tcp.congestion_control()).map(str::to_owned);
         info!("ready on {}: mode {mode}, policy {}", interface.name, config.policy.policy);
         if let Some(link) = wifi.link() {
             info!("{link}");
+        }
+        if let (Mode::Control, Some(tcp)) = (*mode, tcp)
+            && config.policy.may_limit_received()
+        {
+            tcp.will_bound_received();
         }
         let ready = ready(interface, *mode, config, self.hearing.label());
         self.record(&Event::Ready(Ready { congestion_control, ..ready }));

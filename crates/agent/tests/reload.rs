@@ -51,6 +51,31 @@ fn another_mode_is_another_stack_and_what_the_last_one_did_is_undone() {
 }
 
 #[test]
+fn tcp_is_asked_to_limit_downloads_only_by_a_policy_that_may_and_in_mode_control() {
+    let with = |mode, bound_receive_segments| {
+        let mut config = Config { mode, ..config("fixed") };
+        config.policy.bound_receive_segments = bound_receive_segments;
+        config
+    };
+    let fake = fake(vec![sample(7, 100, 100)]);
+    let announced = || fake.lock().expect("no panic").announced;
+    let agent = Running::start(with(Mode::Advise, Some(30)), fake.clone());
+    agent.wait_for_tick("an advice", |tick| tick.flows[0].advised.is_some());
+    agent.reload(Ok(with(Mode::Control, None)));
+    agent.wait_for_tick("a bound", |tick| tick.flows[0].bound == Some(Bound::at_most(64)));
+    assert_eq!(announced(), 0);
+    agent.reload(Ok(with(Mode::Control, Some(30))));
+    let receives = |bound: Option<Bound>| bound.is_some_and(|bound| bound.max_receive_bytes > 0);
+    agent.wait_for_tick("a limit of downloads", |tick| receives(tick.flows[0].bound));
+    assert_eq!(announced(), 1);
+    agent.stop().0.expect("a clean stop");
+    let agent = Running::start(config("lasthop"), fake.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    agent.stop().0.expect("a clean stop");
+    assert_eq!(announced(), 2);
+}
+
+#[test]
 fn rules_hold_once_they_are_read_again() {
     let mine = lasthop_agent::host_tcp::SocketSample { rule: Some(0), ..sample(7, 100, 100) };
     let fake = fake(vec![mine]);

@@ -232,6 +232,15 @@ impl PolicySettings {
         })
     }
 
+    /// Whether the policy may limit what connections receive.
+    pub fn may_limit_received(&self) -> bool {
+        match self.policy {
+            PolicyName::Fixed => self.bound_receive_segments.is_some(),
+            PolicyName::Lasthop | PolicyName::External => true,
+            _ => false,
+        }
+    }
+
     /// The program of the policy `external`, with its arguments; empty: none.
     pub fn program(&self) -> &[String] {
         self.command.as_deref().unwrap_or_default()

@@ -73,6 +73,9 @@ pub trait HostTcp {
         true
     }
 
+    /// From now on a policy may bound what sockets receive. If that is impossible, it is said once.
+    fn will_bound_received(&mut self) {}
+
     /// Changes of state since the last call, and how many were lost.
     ///
     /// # Errors

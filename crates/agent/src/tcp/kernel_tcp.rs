@@ -35,8 +35,10 @@ struct KernelTcp {
     leaves_open_ones: bool,
     /// Refused pacing limits at the last warning.
     unpaced: u64,
-    /// What is received cannot be bounded: it was said, and is not tried (again).
+    /// What is received cannot be bounded, and that is not tried (again).
     receives_unbounded: bool,
+    /// Why, if it was not said yet.
+    unsaid_lack: Option<String>,
     /// Configured cgroups that were absent at the last check.
     missing: Vec<PathBuf>,
     /// Those already warned of.
@@ -97,9 +99,6 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     }
     // Asked now, so that no tick, and no advice, counts downloads as limited that are not.
     let lack = Kernel::lack_for_received();
-    if let Some(lack) = lack.as_ref().filter(|_| wanted != Mode::Observe) {
-        warn_that_receives_are_unbounded(lack);
-    }
     let mut tcp = KernelTcp {
         kernel,
         default_control,
@@ -108,6 +107,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         leaves_open_ones: false,
         unpaced: 0,
         receives_unbounded: lack.is_some(),
+        unsaid_lack: lack,
         missing: Vec::new(),
         warned: BTreeSet::new(),
         too_many: Vec::new(),
@@ -360,6 +360,12 @@ impl HostTcp for KernelTcp {
 
     fn bounds_received(&self) -> bool {
         !self.receives_unbounded
+    }
+
+    fn will_bound_received(&mut self) {
+        if let Some(lack) = self.unsaid_lack.take() {
+            warn_that_receives_are_unbounded(&lack);
+        }
     }
 
     fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64> {

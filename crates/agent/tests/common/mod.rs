@@ -159,6 +159,8 @@ pub struct Fake {
     pub asleep: u64,
     /// What is received cannot be bounded.
     pub receives_freely: bool,
+    /// How often a policy was announced that may bound it.
+    pub announced: usize,
 }
 
 pub struct Applied {
@@ -209,6 +211,10 @@ impl HostTcp for FakeTcp {
 
     fn bounds_received(&self) -> bool {
         !self.fake().receives_freely
+    }
+
+    fn will_bound_received(&mut self) {
+        self.fake().announced += 1;
     }
 
     fn bounds_most(&self) -> usize {
