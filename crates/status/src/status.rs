@@ -85,7 +85,7 @@ pub struct Status {
     /// The rules of the configuration, and how many connections each decides about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleStatus>,
-    /// What mode control does to connections with the host's default congestion control, in words; `None`: nothing.
+    /// What mode control does to connections with the host's default congestion control at the agent's start, in words; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_control: Option<String>,
     /// Connections that are not under control, by why, in mode control.
@@ -321,7 +321,7 @@ impl fmt::Display for Status {
             write!(f, "\n  harm     {harm}")?;
         }
         if let Some(default) = &self.default_control {
-            write!(f, "\n  default  {default}")?;
+            write!(f, "\n  default  {default} (as of the agent's start)")?;
         }
         for left in &self.ungoverned {
             write!(f, "\n  {:<8} {left}", if left.escapes { "escaped" } else { "left" })?;
@@ -462,7 +462,7 @@ mod tests {
         let default_control =
             Some("connections with this host's default congestion control, bbr, get CUBIC".to_owned());
         let status = Status { default_control, ..status() }.to_string();
-        let expected = "\n  default  connections with this host's default congestion control, bbr, get CUBIC";
+        let expected = "\n  default  connections with this host's default congestion control, bbr, get CUBIC (as of the agent's start)";
         assert!(status.ends_with(expected), "{status}");
     }
 

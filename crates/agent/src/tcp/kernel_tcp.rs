@@ -26,7 +26,7 @@ pub(crate) const ASLEEP: Span = Span::from_secs(30);
 
 struct KernelTcp {
     kernel: Kernel,
-    /// What becomes of connections with the host's default congestion control.
+    /// What becomes of connections with the host's default congestion control of when the programs were loaded.
     default_control: Option<String>,
     asleep: u64,
     /// Open sockets that the kernel refused to change, at the last walk.
@@ -189,8 +189,8 @@ fn warn_of_unknown_controls(names: &[String]) {
     }
 }
 
-/// What mode control does to connections with this host's default congestion control, where the kernel can do all of that mode; `None`: it
-/// does not say which one that is.
+/// What mode control does to connections with this host's default congestion control of now, where the kernel can do all of that mode;
+/// `None`: the kernel does not say which congestion control that is.
 pub fn describe_default_control(config: &Config) -> Option<String> {
     let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
     Some(what_becomes_of(default.trim(), &config.leave))
