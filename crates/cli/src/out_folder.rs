@@ -483,6 +483,6 @@ mod tests {
         let error = make(&file.join("deep/er")).expect_err("a file is no folder").to_string();
         assert!(error.contains("file/deep: "), "{error}");
         let error = files_in(&file).expect_err("a file is no folder").to_string();
-        assert!(error.contains("/file: "), "{error}");
+        assert!(error.contains("/file/: "), "{error}");
     }
 }
