@@ -161,6 +161,9 @@ impl Found {
             tell(format_args!("scenario: the built-in {name}"));
             return Self::built_in(built_in);
         }
+        if typed.is_dir() {
+            bail!("{name} is a folder (accepted: a scenario's file, or the name of a built-in one)");
+        }
         if typed.extension().is_none_or(|ending| ending != "toml") {
             bail!("there is no file {name}; {}", unknown(name));
         }

@@ -63,6 +63,7 @@ fn an_unknown_scenario_is_refused_with_the_nearest_few() {
     for (arguments, words) in [
         (["run", "ten-upload"], "there is no file ten-upload; there is no built-in scenario ten-upload; did you mean"),
         (["run", "scenarios/ten-uploads.toml"], "the built-in scenario is called ten-uploads"),
+        (["run", "."], ". is a folder"),
         (["run", "mine.toml"], "cannot read the scenario mine.toml"),
         (["study", "hayakawa/fig-66"], "there is no study hayakawa/fig-66 here or built in; did you mean hayakawa/"),
     ] {

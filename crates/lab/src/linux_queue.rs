@@ -55,7 +55,7 @@ fn check_keys(scenario: &Scenario) -> Result<()> {
         Err(Error::Scenario { key: key.to_owned(), reason })
     };
     if json["changes"].as_array().is_some_and(|changes| !changes.is_empty()) {
-        return refuse("changes", "them", "no [[changes]]");
+        return refuse("changes", "[[changes]]", "none");
     }
     let Some(access) = wired(scenario) else {
         let value =

@@ -224,7 +224,7 @@ pub fn medium(scenario: &Scenario, stop: &AtomicBool, began: impl FnOnce(usize))
 pub(crate) struct OfRun {
     /// The clock of the run, and from when until when on it the medium counts. Else it counts from its own beginning to its end.
     pub(crate) window: OnceLock<(Clock, Time, Time)>,
-    /// Who is told that a frame is done.
+    /// Who is told that a receiver's frames are done.
     pub(crate) wakers: OnceLock<Wakers>,
 }
 
@@ -423,8 +423,10 @@ impl<'a> Medium<'a> {
         if let Some(wakers) = self.of_run.wakers.get() {
             for event in &events {
                 let Event::Done { tag, .. } = event else { continue };
-                if let Some(to) = tag.data_to {
-                    wakers.wake(tag.from, to);
+                if let (from, Some(to), Some(air)) = (tag.from, tag.data_to, self.airs.get(&tag.frequency_mhz))
+                    && !air.has_frames(from, to)
+                {
+                    wakers.wake(from, to);
                 }
             }
         }

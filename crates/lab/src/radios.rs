@@ -10,7 +10,7 @@
 //! - The medium is [`crate::medium()`], a thread of the run; the path with its delays, rates and losses is the model's network without Wi-Fi.
 //! - 802.11g has no QoS: it contends by DCF, as the model's. 802.11n has no aggregates: all of it is voice, which mac80211 never aggregates,
 //!   by DSCP 46 from stations, and down by a map of all DSCPs to user priority 6.
-//! - mac80211 looks at its queues whenever a frame is done ([`crate::wakers`]).
+//! - mac80211 looks at its queues whenever a receiver's frames are done ([`crate::wakers`]).
 //! - Nobody asks for addresses (ARP), and there is no IPv6: the air has the scenario's packets and beacons of once a second.
 //!
 //! *What it leaves out*: airtime fairness, for hwsim tells no airtimes; aggregates; several cells; changes of the scenario.
@@ -86,15 +86,17 @@ fn check_keys(scenario: &Scenario) -> Result<()> {
     let json = scenario.to_json();
     for part in NOT_HAD {
         if json[part].as_array().is_some_and(|part| !part.is_empty()) {
-            return refuse(part.to_owned(), &Value::from("them"), &format!("no [[{part}]]"));
+            let reason = format!("--wifi mac80211 cannot have [[{part}]] (accepted: none); --wifi model can");
+            return Err(Error::Scenario { key: part.to_owned(), reason });
         }
     }
-    let standard = check_medium(scenario)?.standard;
-    let (usual, is_n) = match standard {
-        Standard::G => (USUAL_G, false),
-        Standard::N => (USUAL_N, true),
-        _ => return refuse("access.standard".to_owned(), &json["access"]["standard"], "\"802.11g\", \"802.11n\""),
+    let standard = &json["access"]["standard"];
+    let (usual, is_n) = match standard.as_str() {
+        Some("802.11n") => (USUAL_N, true),
+        Some("802.11g") | None => (USUAL_G, false),
+        Some(_) => return refuse("access.standard".to_owned(), standard, "\"802.11g\", \"802.11n\""),
     };
+    check_medium(scenario)?;
     let usual = Scenario::from_toml("mac80211", usual, &[]).expect("a scenario").to_json();
     let accepted = |key: &str, usual: &Value| match usual {
         Value::Null => format!("no {key}"),

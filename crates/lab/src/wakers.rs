@@ -1,10 +1,11 @@
-//! Has mac80211 look at its queues whenever a frame of data to one radio is done, as the drivers of real radios do.
+//! Has mac80211 look at its queues whenever a receiver's frames are done, as the drivers of real radios do.
 //!
 //! mac80211 holds back packets while the driver has enough airtime for their receiver (AQL). ath10k and mt76 ask for more when a frame
 //! is done; mac80211_hwsim asks only when a new packet comes. TCP sends none while its packets are held back: both would wait forever.
 //!
-//! So at the end of each frame its sender sends the receiver an empty datagram, which makes mac80211 look. The medium keeps this
-//! datagram: it takes no air, and nobody receives it.
+//! So whoever has no frame left for a receiver sends it an empty datagram, which makes mac80211 look. The medium keeps this datagram:
+//! it takes no air, and nobody receives it. One at the end of each frame would be nearer to drivers. In a build for tests it took most of
+//! an upload's goodput (8.5 Mb/s were left of 21.7), in a release build it moved that of Linux by 3 % at most (`make test-mac80211`).
 
 use crate::addresses::AddressPlan;
 use crate::error::{Doing, Result};
@@ -38,7 +39,7 @@ impl Wakers {
         all.map(open).collect::<Result<_>>().map(Self)
     }
 
-    /// A frame of the radio `from` to `to` is done.
+    /// The radio `from` has no frame left for `to`.
     pub(crate) fn wake(&self, from: usize, to: usize) {
         if let (Some((socket, _)), Some((_, address))) = (self.0.get(from), self.0.get(to)) {
             // It may fail where the socket is full: then frames wait, and the end of each wakes again.

@@ -63,6 +63,12 @@ pub(crate) fn hearing(run: &RunResult) -> Option<Figure> {
     if still < marks.len() {
         entries.push(Entry::Line(Look { dash: 2, ..Look::plain("roams to the ring", INK) }));
     }
+    let mut caption = "Squares are access points; a colour is a cell. Two without a line, or with a dotted one, are hidden from each other: \
+                       they send at once, and collide at a receiver that hears both."
+        .to_owned();
+    if still < marks.len() {
+        caption += " Of a ring, where a host roams to, only the line to its access point is drawn.";
+    }
     let top = legend_height(&entries);
     let svg = draw("Who hears whom", &note_of_run(run), top + HEIGHT, |canvas| {
         draw_legend(canvas, &entries);
@@ -81,7 +87,7 @@ pub(crate) fn hearing(run: &RunResult) -> Option<Figure> {
             let Some(from) = mark.from else { continue };
             let access_point = marks.iter().position(|other| other.is_access_point && other.cell == mark.cell);
             if let Some(access_point) = access_point {
-                canvas.line(at(number), at(access_point), Pen::new(cells[mark.cell].colour, 1.2));
+                canvas.line(at(number), at(access_point), Pen::new(cells[mark.cell].colour, 3.0));
             }
             canvas.line(at(from), at(number), Pen { dash: 2, ..Pen::new(INK, 1.2) });
         }
@@ -89,14 +95,7 @@ pub(crate) fn hearing(run: &RunResult) -> Option<Figure> {
             canvas.titled(&title(run, mark), |canvas| draw_mark(canvas, mark, at(number), cells[mark.cell].colour));
         }
     });
-    Some(Figure {
-        name: "hearing".into(),
-        title: "Who hears whom".into(),
-        caption: "Squares are access points; a colour is a cell. Two without a line, or with a dotted one, are hidden from each other: \
-                  they send at once, and collide at a receiver that hears both."
-            .into(),
-        svg: svg.text,
-    })
+    Some(Figure { name: "hearing".into(), title: "Who hears whom".into(), caption, svg: svg.text })
 }
 
 fn draw_mark(canvas: &mut Canvas, mark: &Mark, (x, y): (f64, f64), colour: style::Colour) {
