@@ -501,7 +501,14 @@ mod tests {
             ),
             (USUAL_G, "\"modern\"", "\"2012\"", "hosts[0].era", "\"modern\""),
             (USUAL_G, "shift = 7", "shift = 10", "hosts[0].tcp.tsq_pacing_shift", "7"),
-            (USUAL_G, "[[hosts]]", "[[changes]]\nat_s = 3\nrate_mbps = 6\n[[hosts]]", "changes", "no [[changes]]"),
+            (USUAL_G, "[[hosts]]", "[[changes]]\nat_s = 3\nrate_mbps = 6\n[[hosts]]", "changes", "none"),
+            (
+                USUAL_G,
+                "802.11g\"\nrate_control = \"minstrel\"",
+                "802.11ax\"",
+                "access.standard",
+                "\"802.11g\", \"802.11n\"",
+            ),
             (USUAL_G, "[[hosts]]", "[[hosts]]\ncount = 31", "hosts", "30 at most"),
             (USUAL_N, "frames = 1", "frames = 64", "access.aggregate_frames", "1"),
             (USUAL_N, "2.4", "5", "access.band_ghz", "2.4"),
@@ -514,8 +521,8 @@ mod tests {
             assert!(message.contains(&format!("(accepted: {accepted}")), "{message}");
         }
         // What no medium between radios has.
-        let message = check("[access]\nstandard = \"802.11ax\"\n[[hosts]]\n").expect_err("802.11ax").to_string();
-        assert!(message.starts_with("access.standard: ") && message.contains("802.11n"), "{message}");
+        let message = check("[access]\nkind = \"wired\"\nrate_mbps = 10\n[[hosts]]\n").expect_err("a wire").to_string();
+        assert!(message.starts_with("access.kind: ") && message.contains("wifi"), "{message}");
     }
 
     #[test]
