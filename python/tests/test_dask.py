@@ -229,6 +229,16 @@ def start() -> Iterator[Any]:
         process.wait()
 
 
+def wait_until_heard(port: int) -> None:
+    """A busy machine takes long to start a scheduler."""
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.1)
+
+
 def test_after_a_restart_of_the_scheduler_the_same_call_goes_on(
     start: Any, short: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,18 +264,18 @@ def test_after_a_restart_of_the_scheduler_the_same_call_goes_on(
 
     monkeypatch.setattr(lasthop.dask._Tasks, "_take", take_and_kill)
     store = tmp_path / "runs"
-    # How long a busy machine may take to start a scheduler.
-    patient = 300
-    # Dask waits so long for one that is gone.
+    # Dask waits so long for a scheduler that is gone.
     impatient = dask.config.set({"distributed.comm.timeouts.connect": "2s"})
     lost = pytest.raises(lasthop.dask.SchedulerLost, match=f"is in {store}")
-    with Client(address, timeout=patient) as client, impatient, lost:
+    wait_until_heard(port)
+    with Client(address, timeout=30) as client, impatient, lost:
         lasthop.dask.compare(short, vary=VARY, seeds=30, client=client, store=store)
     before = taken[-1]
     assert 40 <= before < 120
     start("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
     start(*worker)
-    with Client(address, timeout=patient) as client:
+    wait_until_heard(port)
+    with Client(address, timeout=30) as client:
         ours = lasthop.dask.compare(short, vary=VARY, seeds=30, client=client, store=store)
     assert timeless(ours) == timeless(lasthop.compare(short, vary=VARY, seeds=30))
     # What had come back was not done again.
