@@ -234,10 +234,13 @@ impl PolicySettings {
 
     /// Whether the policy may limit what connections receive.
     pub fn may_limit_received(&self) -> bool {
+        use PolicyName::{
+            Cooperative, CooperativeLoose, Count, External, Fixed, Formula, Keceli, Lasthop, None, Table,
+        };
         match self.policy {
-            PolicyName::Fixed => self.bound_receive_segments.is_some(),
-            PolicyName::Lasthop | PolicyName::External => true,
-            _ => false,
+            Fixed => self.bound_receive_segments.is_some(),
+            Lasthop | External => true,
+            None | Count | Table | Formula | Cooperative | CooperativeLoose | Keceli => false,
         }
     }
 
