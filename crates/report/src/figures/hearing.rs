@@ -63,9 +63,10 @@ pub(crate) fn hearing(run: &RunResult) -> Option<Figure> {
     if still < marks.len() {
         entries.push(Entry::Line(Look { dash: 2, ..Look::plain("roams to the ring", INK) }));
     }
-    let mut caption = "Squares are access points; a colour is a cell. Two without a line, or with a dotted one, are hidden from each other: \
-                       they send at once, and collide at a receiver that hears both."
-        .to_owned();
+    let mut caption =
+        "Squares are access points; a colour is a cell. Two without a line, or with a dotted one, are hidden from \
+                       each other: they send at once, and collide at a receiver that hears both."
+            .to_owned();
     if still < marks.len() {
         caption += " Of a ring, where a host roams to, only the line to its access point is drawn.";
     }

@@ -180,8 +180,8 @@ impl Controller for MinstrelHt {
         }
     }
 
-    /// It counts: it goes as wide as its data and slower, so a mode whose RTS nobody hears is in vain. (Linux sends it at the lowest rate.)
-    /// Collisions hit the RTS of all modes alike.
+    /// It counts: it goes as wide as its data and slower, so a mode whose RTS nobody hears is in vain. Linux's
+    /// rate_fixup_ratelist() leaves it at the lowest rate. Collisions hit the RTS of all modes alike.
     fn on_rts_lost(&mut self, now: Time, frames: u32) {
         self.on_failure(now, frames, false);
     }

@@ -146,8 +146,8 @@ pub(crate) trait Controller {
     /// a lost RTS count, too: an RTS goes at 24 Mb/s for the faster modes, and who learned nothing would stay where nobody hears it.
     fn on_failure(&mut self, _now: Time, _frames: u32, _given_up: bool) {}
 
-    /// The RTS before so many frames was lost, and will be repeated. Nothing comes of it, as in ns-3, where it says little of the rate of
-    /// its data.
+    /// The RTS before so many frames was lost, and will be repeated. Nothing comes of it, as in ns-3: it says little of the rate of its
+    /// data.
     fn on_rts_lost(&mut self, _now: Time, _frames: u32) {}
 }
 
