@@ -64,7 +64,8 @@ fn a_copy_of_a_law_outside_the_tree_gives_the_same_bytes() {
         "count = 5\n[path]\nloss = 0.001\n",
         "[[hosts.flows]]\ndirection = \"down\"\n[access]\nkind = \"wired\"\nrate_mbps = 40\nqueue = \"dualpi2\"\n",
     );
-    for (law, rest) in [("newreno", uploads), ("chd", uploads), ("prague", l4s)] {
+    let quic = &*l4s.replace("[[hosts.flows]]\n", "[[hosts.flows]]\nkind = \"quic\"\ncongestion_control = \"host\"\n");
+    for (law, rest) in [("newreno", uploads), ("chd", uploads), ("chd", quic), ("prague", l4s), ("prague", quic)] {
         written(folder.path(), &format!("{law}.h"), header(&format!("{law}.h")));
         for control in [law.to_owned(), format!("./{law}.h")] {
             let scenario =
@@ -86,11 +87,14 @@ fn a_copy_of_a_law_outside_the_tree_gives_the_same_bytes() {
             results.push(result);
         }
     }
-    assert_eq!(results[0], results[1]);
-    assert_eq!(results[2], results[3]);
-    assert_eq!(results[4], results[5]);
-    assert!(results[5]["access"]["downlink_marks"].as_u64() > Some(100), "{}", results[5]["access"]);
+    for pair in results.chunks(2) {
+        assert_eq!(pair[0], pair[1]);
+    }
+    for marked in [6, 8].map(|of| &results[of]) {
+        assert!(marked["access"]["downlink_marks"].as_u64() > Some(100), "{}", marked["access"]);
+    }
     assert_ne!(results[0]["flows"], results[2]["flows"]);
+    assert_ne!(results[6]["flows"], results[8]["flows"]);
 }
 
 #[test]

@@ -94,6 +94,8 @@ impl SlowStart {
 impl Sample {
     /// [`Sample::state`]: no sign of loss.
     pub const OPEN: u32 = c::LH_STATE_OPEN;
+    /// A mark, or a full queue of the host, reduces the window.
+    pub const CWR: u32 = c::LH_STATE_CWR;
     /// A loss is being recovered.
     pub const RECOVERY: u32 = c::LH_STATE_RECOVERY;
     /// Likewise, after a timeout.

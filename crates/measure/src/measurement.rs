@@ -23,8 +23,8 @@ use lasthop_policy::PolicyName;
 use lasthop_scenario::{
     AccessResult, AgentMode, Build, Clock, DatagramResult, DatagramSample, DeliveryResult, FlowResult, FlowSample,
     FlowSpec, HostPolicyResult, HostSpec, HostsKind, InvalidKind, Kind as _, LastLinkResult, Lateness, Message, Pieces,
-    QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, TransferSeries, Transport, UsedKernel,
-    VideoResult, place_name,
+    QueueSample, QuicLaw, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, TransferSeries, Transport,
+    UsedKernel, VideoResult, place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -495,7 +495,10 @@ impl<'a> Measurement<'a> {
             kind: spec.kind.as_str().to_owned(),
             congestion_control: match spec.kind.name().transport() {
                 Transport::Tcp => Some(kind.congestion_control.clone()),
-                Transport::Quic | Transport::Udp => spec.kind.quic_law().map(|law| law.as_str().to_owned()),
+                Transport::Quic | Transport::Udp => spec.kind.quic_law().map(|law| match law {
+                    QuicLaw::Host => kind.congestion_control.clone(),
+                    law => law.as_str().to_owned(),
+                }),
             },
             policy: policy.as_str().to_owned(),
             always_busy: is_always_busy(spec, warm_at, end, flow.deliveries.is_all_read()),

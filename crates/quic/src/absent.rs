@@ -1,7 +1,7 @@
 //! Where quinn cannot ask for the time, nobody can make an end: who asks [`IS_THERE`](crate::IS_THERE) first does not try.
 
 use crate::{Config, Datagram, Info};
-use lasthop_units::Time;
+use lasthop_units::{Ecn, Time};
 use std::convert::Infallible;
 
 /// An end that there is none of. Its methods are those of the other one.
@@ -22,7 +22,7 @@ impl End {
         unreachable!("QUIC is not there, and IS_THERE says so")
     }
 
-    pub fn on_datagram(&mut self, _: Time, _: Datagram) {
+    pub fn on_datagram(&mut self, _: Time, _: Datagram, _: Ecn) {
         match self.0 {}
     }
 
@@ -50,7 +50,7 @@ impl End {
         match self.0 {}
     }
 
-    pub fn poll_transmit(&mut self, _: Time) -> Option<Datagram> {
+    pub fn poll_transmit(&mut self, _: Time) -> Option<(Datagram, Ecn)> {
         match self.0 {}
     }
 

@@ -3,6 +3,7 @@
 use crate::Law;
 use crate::law::Lawful;
 use crate::steered::{Gate, Steered};
+use lasthop_laws::Choice;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig};
 use std::any::Any;
@@ -15,7 +16,9 @@ use std::time::Instant;
 pub(crate) struct Counts {
     pub(crate) acked: AtomicU64,
     pub(crate) in_flight: AtomicU64,
-    pub(crate) gate: Arc<Gate>,
+    /// In packets: [`crate::Info::delivered_ce`].
+    pub(crate) marked: AtomicU64,
+    pub(crate) gate: Gate,
 }
 
 /// Makes controllers that count.
@@ -31,10 +34,10 @@ impl ControllerFactory for Factory {
         let law = match self.law {
             Law::Cubic => Arc::new(CubicConfig::default()).build(now, mtu),
             Law::NewReno => Arc::new(NewRenoConfig::default()).build(now, mtu),
-            Law::Ours(name) if name.steers() => {
-                Box::new(Steered::new(name, self.seed, now, mtu, self.counts.gate.clone()))
+            Law::Ours(law) if law.name.steers() => {
+                Box::new(Steered::new(Choice { seed: self.seed, ..law }, now, mtu, self.counts.clone()))
             }
-            Law::Ours(name) => Box::new(Lawful::new(name, self.seed, now, mtu)),
+            Law::Ours(law) => Box::new(Lawful::new(Choice { seed: self.seed, ..law }, now, mtu, self.counts.clone())),
         };
         Box::new(Counted { law, counts: self.counts.clone() })
     }

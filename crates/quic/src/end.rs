@@ -1,10 +1,12 @@
 //! An end, by quinn.
 
 use crate::controller::{Counts, Factory};
+use crate::marks;
 use crate::plain::Plain;
 use crate::{Config, Datagram, Info, LEAST_DATAGRAM, SOCKET_DATAGRAMS};
 use bytes::BytesMut;
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_laws::Marking;
+use lasthop_units::{Bytes, Ecn, Span, Time};
 use quinn_proto::{
     ClientConfig, ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, Dir,
     EndpointConfig, Event, MtuDiscoveryConfig, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
@@ -18,6 +20,8 @@ use std::time::{Duration, Instant};
 const OTHER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 443));
 /// What an endless writer writes at once.
 static ZEROS: [u8; 1 << 14] = [0; 1 << 14];
+/// Connection IDs, as long as quinn's.
+const ID_BYTES: usize = 8;
 /// As of a writer without end.
 const ENDLESS: u64 = u64::MAX;
 /// What an application writes ahead of twice the window.
@@ -37,6 +41,9 @@ pub struct End {
     connection: Option<(ConnectionHandle, quinn_proto::Connection)>,
     counts: Arc<Counts>,
     send_buffer: u64,
+    /// Whether datagrams may be marked, and whether they are of L4S.
+    ecn: bool,
+    is_l4s: bool,
     /// The start of the run.
     base: Instant,
     is_established: bool,
@@ -97,6 +104,8 @@ impl End {
             connection: None,
             counts,
             send_buffer: config.send_buffer.get(),
+            ecn: config.ecn || config.law.marking() != Marking::OfHost,
+            is_l4s: config.law.marking() == Marking::L4s,
             base: moment(),
             is_established: false,
             has_failed: false,
@@ -115,11 +124,14 @@ impl End {
 
     // Events in.
 
-    /// A datagram has arrived.
-    pub fn on_datagram(&mut self, now: Time, payload: Datagram) {
+    /// A datagram has arrived, with this ECN field.
+    pub fn on_datagram(&mut self, now: Time, payload: Datagram, field: Ecn) {
         let now = self.at(now);
+        if let Some(marked) = self.ecn.then(|| marks::told(&payload, ID_BYTES)).flatten() {
+            self.counts.marked.fetch_max(marked, Relaxed);
+        }
         let mut answer = Vec::new();
-        match self.endpoint.handle(now, OTHER, None, None, BytesMut::from(payload), &mut answer) {
+        match self.endpoint.handle(now, OTHER, None, marks::arrived(field), BytesMut::from(payload), &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some((_, connection)) = &mut self.connection {
                     connection.handle_event(event);
@@ -239,28 +251,26 @@ impl End {
 
     // Actions out.
 
-    /// The UDP payload of the next datagram to send now.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
+    /// The UDP payload of the next datagram to send now, and its ECN field.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<(Datagram, Ecn)> {
         if let Some(answer) = self.answer.take() {
             self.in_socket += 1;
-            return Some(answer.into());
+            return Some((answer.into(), Ecn::NotEct));
         }
         self.paced_until = Time::MAX;
         if self.in_socket >= SOCKET_DATAGRAMS {
             return None;
         }
         self.fill_buffer();
-        let gate = self.counts.gate.clone();
-        gate.now.store(now.as_nanos(), Relaxed);
+        self.counts.gate.now.store(now.as_nanos(), Relaxed);
         let now = self.at(now);
         let (_, connection) = self.connection.as_mut()?;
         let mut payload = Vec::new();
-        // Its address and ECN tell nothing.
         let transmit = connection.poll_transmit(now, 1, &mut payload);
-        self.paced_until = gate.wait().map_or(Time::MAX, Time::from_nanos);
-        let _transmit = transmit?;
+        self.paced_until = self.counts.gate.wait().map_or(Time::MAX, Time::from_nanos);
+        let codepoint = transmit?.ecn.filter(|_| self.ecn);
         self.in_socket += 1;
-        Some(payload.into())
+        Some((payload.into(), marks::sent(codepoint, self.is_l4s)))
     }
 
     /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: not before another event.
@@ -308,6 +318,7 @@ impl End {
             acked: count(&self.counts.acked),
             in_flight: count(&self.counts.in_flight),
             lost_packets: path.lost_packets,
+            delivered_ce: self.counts.marked.load(Relaxed),
         })
     }
 
@@ -344,7 +355,7 @@ fn transport(config: &Config, seed: [u8; 32], counts: &Arc<Counts>) -> Arc<Trans
     Arc::new(transport)
 }
 
-/// Connection IDs of quinn's length, counted: an endpoint has one connection.
+/// Connection IDs, counted: an endpoint has one connection.
 struct Counter(u64);
 
 impl ConnectionIdGenerator for Counter {
@@ -354,7 +365,7 @@ impl ConnectionIdGenerator for Counter {
     }
 
     fn cid_len(&self) -> usize {
-        8
+        ID_BYTES
     }
 
     fn cid_lifetime(&self) -> Option<Duration> {

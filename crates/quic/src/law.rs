@@ -1,9 +1,12 @@
 //! One of our laws at quinn's events: windows in segments, which are full datagrams.
 
-use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, Start, Window};
+use crate::controller::Counts;
+use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Sent, Start, Window};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerMetrics};
 use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// RFC 9002 §7.2: the initial window, in datagrams, and the least.
@@ -15,6 +18,9 @@ const LEAST_WINDOW: u32 = 2;
 #[derive(Clone)]
 pub(crate) struct Lawful {
     law: Law,
+    counts: Arc<Counts>,
+    /// Of the marks, what the law was told of.
+    marked_before: u64,
     window: Window,
     datagram_bytes: u64,
     base: Instant,
@@ -32,9 +38,11 @@ pub(crate) struct Lawful {
 }
 
 impl Lawful {
-    pub(crate) fn new(name: LawName, seed: u32, now: Instant, mtu: u16) -> Self {
+    pub(crate) fn new(law: Choice, now: Instant, mtu: u16, counts: Arc<Counts>) -> Self {
         Self {
-            law: Law::new(Choice { seed, ..name.into() }, Start::default()),
+            law: Law::new(law, Start::default()),
+            counts,
+            marked_before: 0,
             window: Window { cwnd_segments: INITIAL_WINDOW, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH },
             datagram_bytes: mtu.into(),
             base: now,
@@ -96,11 +104,14 @@ impl Controller for Lawful {
         if acked_segments == 0 {
             return;
         }
+        let marked = self.counts.marked.load(Relaxed);
+        let marked_segments = (marked - std::mem::replace(&mut self.marked_before, marked)) as u32;
         let limited = if app_limited { 0 } else { Acked::CWND_LIMITED };
         let state = if reduces { Acked::IN_REDUCTION } else { Acked::MAY_GROW };
         let acked = Acked {
             now_us: micros(now - self.base),
             acked_segments,
+            marked_segments,
             in_flight_segments: self.segments(in_flight),
             rtt_us: small(now - newest),
             srtt_us: small(self.srtt),
@@ -140,10 +151,14 @@ impl Controller for Lawful {
             // RFC 9002 §7.6.2
             self.law.on_timed_out(&lost, &mut self.window);
             self.keep(LEAST_WINDOW);
-        } else {
-            self.law.on_lost(&lost, &mut self.window);
-            self.keep(self.window.ssthresh_segments);
+            return;
         }
+        if lost_bytes > 0 {
+            self.law.on_lost(&lost, &mut self.window);
+        } else {
+            self.law.on_notified(&lost, &mut self.window);
+        }
+        self.keep(self.window.ssthresh_segments);
     }
 
     fn on_mtu_update(&mut self, mtu: u16) {

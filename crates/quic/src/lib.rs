@@ -10,7 +10,7 @@
 //! - **a UDP socket**: it holds [`SOCKET_DATAGRAMS`] until they leave the host's queue, and the connection waits for room in it;
 //! - **one stream** in one direction, for an application that writes.
 //!
-//! *What it leaves out*: ECN (the network has none), 0-RTT, migration, Retry, and quinn's BBR, which draws from the operating system
+//! *What it leaves out*: 0-RTT, migration, Retry, and quinn's BBR, which draws from the operating system
 //! and so is not repeatable. Without an operating system there is no `End` at all: quinn asks for the time.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
@@ -24,6 +24,8 @@ mod end;
 #[cfg(unix)]
 mod law;
 #[cfg(unix)]
+mod marks;
+#[cfg(unix)]
 mod plain;
 #[cfg(unix)]
 mod rate;
@@ -36,7 +38,7 @@ pub use absent::End;
 pub use bytes::Bytes as Datagram;
 #[cfg(unix)]
 pub use end::End;
-use lasthop_laws::{LawName, Marking};
+use lasthop_laws::{Choice, Marking};
 use lasthop_units::{Bytes, Span};
 
 /// Whether there are [`End`]s.
@@ -58,14 +60,22 @@ pub enum Law {
     /// RFC 9002, appendix B, quinn's own.
     NewReno,
     /// One of ours ([`Law::ours`]).
-    Ours(LawName),
+    Ours(Choice),
 }
 
 impl Law {
-    /// One of ours, if QUIC connections can have it: not those that hear of last links or want marks.
-    pub fn ours(name: LawName) -> Option<Self> {
-        let can = !name.hears_reports() && name.marking() == Marking::OfHost;
-        can.then_some(Self::Ours(name))
+    /// One of ours, if QUIC connections can have it: not those that hear of last links.
+    pub fn ours(law: impl Into<Choice>) -> Option<Self> {
+        let law = law.into();
+        (!law.name.hears_reports()).then_some(Self::Ours(law))
+    }
+
+    /// What it wants of ECN.
+    pub const fn marking(self) -> Marking {
+        match self {
+            Self::Cubic | Self::NewReno => Marking::OfHost,
+            Self::Ours(law) => law.name.marking(),
+        }
     }
 }
 
@@ -74,6 +84,8 @@ impl Law {
 pub struct Config {
     /// The congestion control.
     pub law: Law,
+    /// Whether datagrams may be marked, as far as the path lets marks through. Those of a law that wants marks may in any case.
+    pub ecn: bool,
     /// The greatest UDP payload in bytes that the discovery of the MTU looks for; below [`LEAST_DATAGRAM`] that.
     pub datagram_bytes: u16,
     /// How far the sender of the stream may be ahead of what the application has read.
@@ -102,4 +114,6 @@ pub struct Info {
     pub in_flight: Bytes,
     /// Packets that were declared lost, probes of the MTU excluded.
     pub lost_packets: u64,
+    /// Packets that arrived with a mark, as the other end tells: those of the handshake are left out.
+    pub delivered_ce: u64,
 }

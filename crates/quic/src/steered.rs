@@ -7,9 +7,10 @@
 //! Before the law has set a pace quinn's own holds. Losses that an acknowledgement reveals are in the sample of the next one, for quinn
 //! tells of them after it.
 
+use crate::controller::Counts;
 use crate::law::{INITIAL_WINDOW, small};
 use crate::rate::Departures;
-use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sample, Sent, Start, Steering, Window};
+use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Sample, Sent, Start, Steering, Window};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerMetrics};
 use std::any::Any;
@@ -47,13 +48,12 @@ impl Gate {
 pub(crate) struct Steered {
     law: Law,
     steering: Steering,
-    gate: Arc<Gate>,
+    counts: Arc<Counts>,
     base: Instant,
     datagram_bytes: u64,
     departures: Departures,
-    /// While it is set, a datagram that left after it ends the recovery.
-    reduced_at: Option<Instant>,
-    timed_out: bool,
+    /// When a reduction began, and its state ([`Sample::state`]): a datagram that left after it ends it.
+    reduced: Option<(Instant, u32)>,
     sent_bytes: u64,
     sent_datagrams: u32,
     sent_at: Instant,
@@ -70,20 +70,19 @@ pub(crate) struct Steered {
 }
 
 impl Steered {
-    pub(crate) fn new(name: LawName, seed: u32, now: Instant, mtu: u16, gate: Arc<Gate>) -> Self {
+    pub(crate) fn new(law: Choice, now: Instant, mtu: u16, counts: Arc<Counts>) -> Self {
         Self {
-            law: Law::new(Choice { seed, ..name.into() }, Start::default()),
+            law: Law::new(law, Start::default()),
             steering: Steering {
                 cwnd_segments: INITIAL_WINDOW,
                 ssthresh_segments: INFINITE_SSTHRESH,
                 ..Steering::default()
             },
-            gate,
+            counts,
             base: now,
             datagram_bytes: mtu.into(),
             departures: Departures::new(now),
-            reduced_at: None,
-            timed_out: false,
+            reduced: None,
             sent_bytes: 0,
             sent_datagrams: 0,
             sent_at: now,
@@ -96,6 +95,10 @@ impl Steered {
             srtt: Duration::ZERO,
             min_rtt: Duration::ZERO,
         }
+    }
+
+    fn gate(&self) -> &Gate {
+        &self.counts.gate
     }
 
     fn segments(&self, bytes: u64) -> u32 {
@@ -116,7 +119,7 @@ impl Steered {
 
     /// When the pace lets a datagram go that is sent at `now` at the earliest. The gate has the end's time, which runs as this one's.
     fn departs_us(&self, now: Instant) -> u64 {
-        let wait = self.gate.departs.load(Relaxed).saturating_sub(self.gate.now.load(Relaxed));
+        let wait = self.gate().departs.load(Relaxed).saturating_sub(self.gate().now.load(Relaxed));
         self.us(now) + wait / 1000
     }
 
@@ -136,11 +139,8 @@ impl Steered {
             snd_una: self.unacked(),
             snd_nxt: self.sent_bytes as u32,
             segment_bytes: u32::try_from(self.datagram_bytes).unwrap_or(u32::MAX),
-            state: match (self.reduced_at, self.timed_out) {
-                (None, _) => Sample::OPEN,
-                (Some(_), false) => Sample::RECOVERY,
-                (Some(_), true) => Sample::LOSS,
-            },
+            all_marked_segments: self.counts.marked.load(Relaxed) as u32,
+            state: self.reduced.map_or(Sample::OPEN, |(_, state)| state),
             ..Sample::default()
         }
     }
@@ -198,10 +198,11 @@ impl Controller for Steered {
         self.sent_at = now;
         if self.steering.pace > 0 && self.sent_datagrams > UNPACED {
             let length = u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(self.steering.pace));
-            let (length, now) = (length.unwrap_or(u64::MAX), self.gate.now.load(Relaxed));
+            let gate = self.gate();
+            let (length, now) = (length.unwrap_or(u64::MAX), gate.now.load(Relaxed));
             // Linux's tcp_update_skb_after_send(): who is late makes up for half a datagram.
-            let late = now.saturating_sub(self.gate.departs.load(Relaxed));
-            self.gate.departs.store(now.saturating_add(length - late.min(length / 2)), Relaxed);
+            let late = now.saturating_sub(gate.departs.load(Relaxed));
+            gate.departs.store(now.saturating_add(length - late.min(length / 2)), Relaxed);
         }
     }
 
@@ -219,9 +220,7 @@ impl Controller for Steered {
         let (Some(newest), Some(prior_in_flight)) = (self.newest.take(), self.prior_in_flight.take()) else { return };
         let rtt = now - newest;
         self.take_rtt(rtt);
-        if self.reduced_at.is_some_and(|at| newest > at) {
-            (self.reduced_at, self.timed_out) = (None, false);
-        }
+        self.reduced = self.reduced.filter(|(at, _)| newest <= *at);
         let acked_segments = u32::try_from(self.acked_bytes / self.datagram_bytes).unwrap_or(u32::MAX);
         // A part of a datagram waits for the rest.
         self.acked_bytes %= self.datagram_bytes;
@@ -255,7 +254,10 @@ impl Controller for Steered {
             self.departures.forget_before(sent);
         }
         // Those of one window are one event.
-        if self.reduced_at.is_some_and(|at| sent <= at) && !is_persistent {
+        if let Some((_, state)) = self.reduced.as_mut().filter(|(at, _)| sent <= *at && !is_persistent) {
+            if lost > 0 && *state == Sample::CWR {
+                *state = Sample::RECOVERY;
+            }
             return;
         }
         let event = self.lost(now, lost);
@@ -264,17 +266,19 @@ impl Controller for Steered {
             cwnd_count: 0,
             ssthresh_segments: self.steering.ssthresh_segments,
         };
-        self.reduced_at = Some(now);
-        if is_persistent {
+        let state = if is_persistent {
             // RFC 9002 §7.6.2
             self.law.on_timed_out(&event, &mut window);
-            self.timed_out = true;
             self.steering.cwnd_segments = self.segments(self.in_flight_bytes) + 1;
+            Sample::LOSS
         } else if lost > 0 {
             self.law.on_lost(&event, &mut window);
+            Sample::RECOVERY
         } else {
             self.law.on_notified(&event, &mut window);
-        }
+            Sample::CWR
+        };
+        self.reduced = Some((now, state));
     }
 
     fn on_mtu_update(&mut self, mtu: u16) {
@@ -288,8 +292,9 @@ impl Controller for Steered {
         if self.in_flight_bytes + self.datagram_bytes > self.window_bytes() {
             return FULL_WINDOW;
         }
-        if self.gate.now.load(Relaxed) < self.gate.departs.load(Relaxed) {
-            self.gate.waits.store(true, Relaxed);
+        let gate = self.gate();
+        if gate.now.load(Relaxed) < gate.departs.load(Relaxed) {
+            gate.waits.store(true, Relaxed);
             return FULL_WINDOW;
         }
         UNPACED_WINDOW

@@ -2,11 +2,12 @@
 
 use lasthop_laws::LawName;
 use lasthop_quic::{Config, End, Law};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Ecn, Rate, Span, Time};
 use std::collections::BTreeMap;
 
 const CONFIG: Config = Config {
     law: Law::Cubic,
+    ecn: false,
     datagram_bytes: 1_452,
     receive_buffer: Bytes::from_kib(3_072),
     send_buffer: Bytes::from_kib(4_096),
@@ -16,7 +17,7 @@ const HEADERS: u64 = 28;
 /// What happens at one moment: a datagram leaves its host's queue, or arrives.
 enum Happens {
     Departs(usize),
-    Arrives(usize, bytes::Bytes),
+    Arrives(usize, bytes::Bytes, Ecn),
 }
 
 struct Pipe {
@@ -51,7 +52,7 @@ impl Pipe {
     }
 
     fn flush(&mut self, side: usize) {
-        while let Some(payload) = self.ends[side].poll_transmit(self.now) {
+        while let Some((payload, ecn)) = self.ends[side].poll_transmit(self.now) {
             self.sent.push((self.now, side, payload.len()));
             let number = self.sent.len();
             let is_lost = side == 0 && self.loses_one_of.is_some_and(|of| number.is_multiple_of(of));
@@ -64,7 +65,7 @@ impl Pipe {
             let end = begin + self.rate.transmission_time(Bytes::new(payload.len() as u64 + HEADERS));
             self.busy_until[side] = end;
             self.events.insert((end, 2 * number), Happens::Departs(side));
-            self.events.insert((end + self.delay, 2 * number + 1), Happens::Arrives(1 - side, payload));
+            self.events.insert((end + self.delay, 2 * number + 1), Happens::Arrives(1 - side, payload, ecn));
         }
     }
 
@@ -86,8 +87,8 @@ impl Pipe {
                         self.ends[side].on_departed();
                         self.flush(side);
                     }
-                    Happens::Arrives(side, payload) => {
-                        self.ends[side].on_datagram(self.now, payload);
+                    Happens::Arrives(side, payload, ecn) => {
+                        self.ends[side].on_datagram(self.now, payload, ecn);
                         self.flush(side);
                     }
                 }

@@ -189,15 +189,16 @@ impl Connection {
     pub(crate) fn counts(&self) -> Counts {
         let info = self.sender().map(Endpoint::info);
         let link = info.as_ref().and_then(|info| info.last_link);
-        let retransmits = match &self.ends {
-            Ends::Quic(ends) => ends[self.writer].info().map(|info| info.lost_packets),
-            Ends::None | Ends::Tcp(_) => info.as_ref().map(|info| info.tcp.retransmits),
-        };
+        let (retransmits, delivered_ce) = match &self.ends {
+            Ends::Quic(ends) => ends[self.writer].info().map(|info| (info.lost_packets, info.delivered_ce)),
+            Ends::None | Ends::Tcp(_) => info.as_ref().map(|info| (info.tcp.retransmits, info.tcp.delivered_ce)),
+        }
+        .unwrap_or_default();
         let now = Counts {
             received: Bytes::new(self.read_bytes()) + self.datagrams_received,
-            retransmits: retransmits.unwrap_or(0),
+            retransmits,
             timeouts: info.as_ref().and_then(|info| info.tcp.timeouts).unwrap_or(0),
-            delivered_ce: info.as_ref().map_or(0, |info| info.tcp.delivered_ce),
+            delivered_ce,
             heard_reports: link.is_some(),
             ignored_losses: link.map_or(0, |link| link.ignored_losses.into()),
             heeded_losses: link.map_or(0, |link| link.heeded_losses().into()),

@@ -37,8 +37,8 @@ use lasthop_laws::own::{DividedByZero, caught};
 use lasthop_measure::OnSample;
 use lasthop_policy::Policy;
 use lasthop_scenario::{
-    Build, Direction, FlowBlock, HostSpec, KeyError, Knowledge, Pieces, Problem, RunResult, Scenario, Series,
-    TrafficKind, Transport,
+    Build, Direction, FlowBlock, HostSpec, KeyError, Kind as _, Knowledge, Pieces, Problem, RunResult, Scenario,
+    Series, TrafficKind, Transport,
 };
 use lasthop_units::{Span, Time};
 use std::sync::atomic::AtomicBool;
@@ -142,6 +142,12 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
             // RFC 9000 §14.
             let problem = "leaves QUIC less than the 1228 bytes that its packets need at least";
             return fail(format!("{here}.tcp.mss_bytes"), Problem::new(problem, "1188 or more, beside \"quic\""));
+        }
+        let no_law = |flow: &FlowBlock| flow.kind.quic_law().is_some_and(|law| quic::law(&host.kind, law).is_none());
+        if let Some(flows) = host.flows.iter().position(no_law) {
+            let problem = format!("{:?} is the host's, which hears clients' reports, and QUIC has none", "host");
+            let problem = Problem::new(problem, "another law, of the flow or of the host");
+            return fail(format!("{here}.flows[{flows}].congestion_control"), problem);
         }
         // It would share its queue with all others, and could not keep it full.
         let saturated_down = |flow: &FlowBlock| saturates(&flow.kind) && flow.direction == Direction::Down;

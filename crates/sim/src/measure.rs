@@ -10,7 +10,7 @@ use lasthop_tcp::Endpoint;
 /// The sender's state, if the connection is open.
 pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
     if let Ends::Quic(ends) = &connection.ends {
-        return quic::seen(&ends[connection.writer], counts.retransmits);
+        return quic::seen(&ends[connection.writer], counts.retransmits, counts.delivered_ce);
     }
     let info = connection.sender().filter(|sender| sender.is_established()).map(Endpoint::info)?;
     // Those of all its connections.

@@ -6,11 +6,13 @@ use crate::connection::{Ends, OfBoth, Role};
 use crate::packet::{Payload, Tag};
 use crate::simulation::{DATAGRAM_HEADERS, Owner, Simulation, offer};
 use lasthop_connection::TcpState;
+use lasthop_laws::LawName;
 use lasthop_measure::Seen;
 use lasthop_network::random::Streams;
 use lasthop_network::{Destination, Packet};
 use lasthop_quic::{Config, Datagram, End, LEAST_DATAGRAM, Law};
 use lasthop_scenario::{HostKind, QuicLaw};
+use lasthop_tcp::EcnMode;
 use lasthop_units::{Bytes, Ecn, Time};
 use rand::RngExt as _;
 
@@ -24,14 +26,21 @@ pub(crate) fn fits(host: &HostKind) -> bool {
     host.tcp.mss.get() + TCP_HEADERS_MORE >= LEAST_DATAGRAM.into()
 }
 
+/// The congestion control of such a connection; `None`: that of the host, which QUIC cannot have.
+pub(crate) fn law(host: &HostKind, law: QuicLaw) -> Option<Law> {
+    match law {
+        QuicLaw::Cubic => Some(Law::Cubic),
+        QuicLaw::NewReno => Some(Law::NewReno),
+        QuicLaw::Host => host.law.and_then(Law::ours),
+        other => other.as_str().parse::<LawName>().ok().and_then(Law::ours),
+    }
+}
+
 /// The ends of a connection of this host.
 fn config(host: &HostKind, law: QuicLaw) -> Config {
     Config {
-        law: match law {
-            QuicLaw::Cubic => Law::Cubic,
-            QuicLaw::NewReno => Law::NewReno,
-            other => other.as_str().parse().ok().and_then(Law::ours).expect("a law that QUIC can have: see the tests"),
-        },
+        law: self::law(host, law).expect("checked, or a law that QUIC can have: see the tests"),
+        ecn: host.tcp.ecn != EcnMode::Off,
         datagram_bytes: (host.tcp.mss.get() + TCP_HEADERS_MORE).min(MOST_DATAGRAM) as u16,
         receive_buffer: host.tcp.receive_buffer,
         send_buffer: host.tcp.send_buffer,
@@ -39,7 +48,7 @@ fn config(host: &HostKind, law: QuicLaw) -> Config {
 }
 
 /// The state of this sending end, if the connection is open.
-pub(crate) fn seen(sender: &End, lost_packets: u64) -> Option<Seen> {
+pub(crate) fn seen(sender: &End, lost_packets: u64, delivered_ce: u64) -> Option<Seen> {
     let info = sender.info().filter(|_| sender.is_established())?;
     let full = u64::from(info.datagram_bytes);
     let segments = |bytes: Bytes| u32::try_from(bytes.get() / full).unwrap_or(u32::MAX);
@@ -53,6 +62,7 @@ pub(crate) fn seen(sender: &End, lost_packets: u64) -> Option<Seen> {
         in_flight_segments: info.in_flight.get().div_ceil(full) as u32,
         mss_bytes: info.datagram_bytes.into(),
         retransmits: lost_packets,
+        delivered_ce,
         ..TcpState::default()
     };
     Some(Seen { tcp, last_link: None })
@@ -69,14 +79,14 @@ impl Simulation<'_> {
     }
 
     /// A datagram has reached one end.
-    pub(crate) fn on_quic(&mut self, now: Time, connection: usize, sender: Tag, payload: Datagram) {
+    pub(crate) fn on_quic(&mut self, now: Time, connection: usize, sender: Tag, payload: Datagram, field: Ecn) {
         let Tag { incarnation, role, .. } = sender.answering();
         let flow = &mut self.connections[connection];
         let (Ends::Quic(ends), true) = (&mut flow.ends, flow.incarnation == incarnation) else {
             self.strays += 1;
             return;
         };
-        ends[role].on_datagram(now, payload);
+        ends[role].on_datagram(now, payload, field);
         self.on_read(now, connection, role);
         self.flush(now, connection, role);
     }
@@ -89,10 +99,10 @@ impl Simulation<'_> {
         let id = Tag { incarnation, role, number: 0 }.id();
         let Ends::Quic(ends) = &mut flow.ends else { return };
         let end = &mut ends[role];
-        while let Some(datagram) = end.poll_transmit(now) {
+        while let Some((datagram, ecn)) = end.poll_transmit(now) {
             let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
             let payload = Payload::Quic(datagram);
-            let packet = Packet { from, to, size, flow: number, dscp, ecn: Ecn::NotEct, id, payload };
+            let packet = Packet { from, to, size, flow: number, dscp, ecn, id, payload };
             if offer(&mut self.network, &mut self.capture, now, packet).is_err() {
                 end.on_departed();
             }

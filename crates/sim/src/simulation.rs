@@ -348,7 +348,7 @@ impl<'a> Simulation<'a> {
                     self.on_segment(now, connection, tag, segment);
                 }
                 (Payload::Quic(datagram), Some(tag)) => {
-                    self.on_quic(now, connection, tag, std::mem::take(datagram));
+                    self.on_quic(now, connection, tag, std::mem::take(datagram), packet.ecn);
                 }
                 (Payload::Segment(_) | Payload::Quic(_), None) => unreachable!("an end has sent it"),
                 (Payload::Beacon(datagram), _) => {

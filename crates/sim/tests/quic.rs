@@ -66,8 +66,8 @@ fn a_connection_alone_gets_what_the_wire_carries_in_either_direction_by_either_l
 
 /// Whatever law can be one of QUIC's is one.
 #[test]
-fn quic_has_every_law_that_wants_no_marks() {
-    let own = ["newreno", "cubic"];
+fn quic_has_every_law_that_hears_no_reports() {
+    let own = ["newreno", "cubic", "host"];
     let ours = LawName::ALL.into_iter().filter(|name| lasthop_quic::Law::ours(*name).is_some()).map(LawName::as_str);
     let mut expected: Vec<&str> = own.into_iter().chain(ours.filter(|name| !own.contains(name))).collect();
     let mut words: Vec<&str> = QuicLaw::WORDS.iter().map(|(word, _)| *word).collect();
@@ -101,6 +101,89 @@ fn laws_that_pace_fill_the_wire_and_keep_its_queue_short() {
     };
     let [bbr, copa, cubic] = ["bbr", "copa", "cubic"].map(lossy);
     assert!(bbr.min(copa) > 0.9 * 9.59 && cubic < 0.5 * 9.59, "{bbr} {copa} {cubic}");
+}
+
+/// 100 Mb/s with marks from 20 packets of 1500 bytes on.
+const THRESHOLD: [&str; 6] = [
+    "hosts.0.flows.0.direction=down",
+    "access.rate_mbps=100",
+    "path.rtt_ms=8",
+    "access.queue=codel",
+    "access.queue_packets=1000",
+    "access.ce_threshold_ms=2.4",
+];
+
+/// CUBIC and NewReno are quinn's own; Westwood+ and Copa are laws of ours, of the first and the second form.
+#[test]
+fn queues_mark_datagrams_instead_of_dropping_them_where_the_host_has_ecn() {
+    for law in ["cubic", "newreno", "westwood", "copa"] {
+        let law = format!("hosts.0.flows.0.congestion_control={law}");
+        let with = |more: &[&str]| {
+            // So low that Copa is marked, too.
+            let short = ["access.ce_threshold_ms=0.5", "duration_s=8", "warmup_s=2"];
+            run(WIRE, &[&THRESHOLD[..], &short, &[&law], more].concat())
+        };
+        let [on, off, bleached] = [
+            with(&["hosts.0.tcp.ecn=on"]),
+            with(&["hosts.0.tcp.ecn=off"]),
+            with(&["hosts.0.tcp.ecn=on", "path.bleach_ecn=true"]),
+        ];
+        let (marks, told) = (on.access.downlink_marks, on.flows[0].delivered_ce);
+        assert!(marks > 0 && on.access.downlink_drops == 0 && on.flows[0].retransmits == 0, "{law} {:?}", on.access);
+        // Each is told: some of them behind the end.
+        assert!(told <= marks + 20 && told + 20 >= marks, "{law}: {told} of {marks}");
+        for result in [off, bleached] {
+            assert_eq!((result.access.downlink_marks, result.flows[0].delivered_ce), (0, 0), "{law}");
+        }
+    }
+}
+
+/// As over TCP: RFC 8257 §3.1.
+#[test]
+fn dctcp_over_quic_holds_the_queue_at_the_threshold_and_keeps_the_link() {
+    let with = |law: &str| {
+        let law = format!("hosts.0.flows.0.congestion_control={law}");
+        let result = run(WIRE, &[&THRESHOLD[..], &["duration_s=12", "warmup_s=4", &law]].concat());
+        (result.access.downlink_queue_mean.expect("a queue"), result.utilization)
+    };
+    let (mean, utilization) = with("dctcp");
+    assert!((10.0..=30.0).contains(&mean) && utilization > 0.97, "{mean}, {utilization}");
+}
+
+/// As over TCP: RFC 9332. Its datagrams are ECT(1), and the path need not be told by the host.
+#[test]
+fn prague_over_quic_shares_a_link_behind_dualpi2_and_hardly_waits() {
+    let cubic = "[[hosts]]\nera = \"modern\"\n[[hosts.flows]]\ndirection = \"down\"\n";
+    let settings = [
+        "hosts.0.flows.0.direction=down",
+        "hosts.0.flows.0.congestion_control=prague",
+        "duration_s=40",
+        "access.rate_mbps=40",
+        "access.queue=dualpi2",
+        "access.queue_packets=10000",
+    ];
+    let result = run(&format!("{WIRE}{cubic}"), &settings);
+    let [quic, tcp] = &result.flows[..] else { panic!("two flows") };
+    assert!(quic.goodput_mbps >= 0.35 * 40.0 && tcp.goodput_mbps >= 0.3 * 40.0, "{quic:?} {tcp:?}");
+    let rtt = quic.rtt_ms.expect("it was measured");
+    assert!(rtt.p99 - 20.0 < 5.0 && quic.retransmits == 0, "{rtt:?}");
+}
+
+/// With its parameters.
+#[test]
+fn a_flow_may_have_the_law_of_its_host() {
+    let text = |more: &[&str]| {
+        let mut result = run(WIRE, &[&["hosts.0.congestion_control=hd"], more].concat());
+        result.flows.remove(0)
+    };
+    let host = text(&["hosts.0.flows.0.congestion_control=host"]);
+    assert_eq!(host, text(&["hosts.0.flows.0.congestion_control=hd"]));
+    assert_eq!(host.congestion_control.as_deref(), Some("hd"));
+    let other = text(&["hosts.0.flows.0.congestion_control=host", "hosts.0.hd.max_probability=0.9"]);
+    assert!(host.goodput_mbps != other.goodput_mbps || host.rtt_ms != other.rtt_ms);
+    let lastlink = ["hosts.0.congestion_control=lastlink", "hosts.0.flows.0.congestion_control=host"];
+    let error = try_run(WIRE, &lastlink).expect_err("QUIC has no reports").to_string();
+    assert!(error.contains("hosts[0].flows[0].congestion_control: \"host\" is the host's"), "{error}");
 }
 
 /// As over TCP: Vegas leaves the queue nearly empty, LEDBAT++ keeps 60 ms of it, and quinn's CUBIC fills it.

@@ -6,7 +6,7 @@ use lasthop_keys::{by_word, choice, keys, words};
 use lasthop_units::{Bytes, Span, Time};
 
 words! {
-    /// A congestion control of QUIC connections: two of quinn, and the laws that want no marks of ECN.
+    /// A congestion control of QUIC connections: two of quinn, and the laws but those that hear of last links.
     pub enum QuicLaw {
         /// RFC 9438, quinn's own.
         Cubic = "cubic",
@@ -36,13 +36,20 @@ words! {
         Bbr3 = "bbr3",
         /// Copa.
         Copa = "copa",
+        /// DCTCP.
+        Dctcp = "dctcp",
+        /// Prague.
+        Prague = "prague",
+        /// The law of the host, with its parameters.
+        Host = "host",
     }
 }
 
 keys! {
     /// Its own keys.
     pub(crate) struct QuicKeys {
-        /// The congestion control of the connection's sender: quinn's CUBIC or its NewReno, or one of our laws.
+        /// The congestion control of the connection's sender: quinn's CUBIC or its NewReno, one of our laws, or
+        /// with "host" that of the host, with its parameters, such as a law of your own.
         congestion_control: Option<QuicLaw> = choice(QuicLaw::WORDS), by_word(KIND, [("quic", "cubic")]);
     }
 }
