@@ -47,6 +47,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The interval between two beacons of a host with few peers (hayakawa: "broadcasted by the UDP every 0.3 seconds").
 pub const INTERVAL: Span = Span::from_millis(300);
+/// The DSCP of its packets, CS6 (RFC 4594 §3.2): Wi-Fi sends them as voice, and the access point from another queue than bulk data.
+pub const DSCP: u8 = 48;
 /// The version that is sent, and the only one that is heard.
 pub const VERSION: u8 = 3;
 /// Length in bytes of a beacon without word and tag.

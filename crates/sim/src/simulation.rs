@@ -14,6 +14,7 @@ use lasthop_network::schedule::Schedule;
 use lasthop_network::{
     AccessConfig, Delivery, Departure, Destination, Network, NodeId, Packet, QueueId, Roam, Seen, Topology,
 };
+use lasthop_peers::beacon;
 use lasthop_scenario::{HostSpec, Kind as _, Pieces, RunResult, Scenario, Series, TrafficKind, Transport};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_traffic::{Action, Application, Message};
@@ -760,7 +761,7 @@ impl<'a> Simulation<'a> {
             to: Destination::Broadcast,
             size,
             flow: BEACON_FLOW,
-            dscp: 0,
+            dscp: beacon::DSCP,
             ecn: Ecn::NotEct,
             id: Tag::NONE,
             payload,

@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::error::{Doing, Result};
+use crate::hear::sockets::mark;
 use lasthop_peers::beacon::{GroupKey, Receiver};
 use lasthop_peers::group::GroupId;
 use lasthop_peers::relay::{MOST_BYTES, Relay};
@@ -29,8 +30,9 @@ pub struct Relayed {
 /// Passes beacons on between the hosts with this key, until `stop` is set. `tell` gets a line when their number has changed.
 ///
 /// # Errors
-/// If the socket does not receive.
+/// If the socket does not receive, or its packets cannot be marked.
 pub fn serve_relay(socket: &UdpSocket, key: GroupKey, stop: &AtomicBool, tell: impl Fn(&str)) -> Result<Relayed> {
+    mark(socket, socket.local_addr().doing("cannot tell a socket's address")?)?;
     let mut relay = Relay::new(Receiver::new(GroupId(0), Some(key)));
     let (mut done, mut told, mut tell_at) = (Relayed::default(), (0, 0), Time::ZERO);
     let mut buffer = [0; MOST_BYTES];

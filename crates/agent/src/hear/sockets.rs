@@ -13,7 +13,7 @@ use crate::error::{Doing, Error, Result};
 use crate::hear::port::Taken;
 use crate::link::interface::Interface;
 use crate::tell::log_limit::LogLimit;
-use lasthop_peers::relay;
+use lasthop_peers::{beacon, relay};
 use lasthop_status::RelayStatus;
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
@@ -378,7 +378,19 @@ fn make(interface: &Interface, to: SocketAddr, kind: SockType, protocol: Option<
         // A raw socket has one family anyway, and refuses the option.
         SocketAddr::V6(_) => {}
     }
+    if kind == SockType::Datagram {
+        mark(&socket, to)?;
+    }
     Ok(socket)
+}
+
+/// Gives all that a UDP socket sends the DSCP of beacons. `of` is an address of its family; one for IPv6 may send over IPv4, too.
+pub(super) fn mark(socket: &impl AsFd, of: SocketAddr) -> Result<()> {
+    let field = i32::from(beacon::DSCP) << 2;
+    if of.is_ipv6() {
+        setsockopt(socket, sockopt::Ipv6TClass, &field).doing("cannot set IPV6_TCLASS")?;
+    }
+    setsockopt(socket, sockopt::Ipv4Tos, &field).doing("cannot set IP_TOS")
 }
 
 /// A classic BPF program that filters packets before they are queued: socket(7).
@@ -438,6 +450,7 @@ fn join(socket: &UdpSocket, interface: &Interface, destination: SocketAddr) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::socket::getsockopt;
 
     #[test]
     fn the_group_is_transient_and_of_link_local_scope() {
@@ -445,5 +458,16 @@ mod tests {
         assert_eq!(GROUP.octets()[..2], [0xff, 0x12]);
         assert_eq!(&GROUP.octets()[12..], b"lhop");
         assert!(GROUP.is_multicast());
+    }
+
+    /// CS6 is 48; the two lowest bits are those of ECN.
+    #[test]
+    fn what_is_sent_is_marked_over_both_families() {
+        let open = |family| socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+        let [v4, v6] = [open(AddressFamily::Inet), open(AddressFamily::Inet6)];
+        mark(&v4, SocketAddr::from(([0; 4], 0))).expect("marked");
+        mark(&v6, SocketAddr::from((GROUP, 0))).expect("marked");
+        assert_eq!([&v4, &v6].map(|socket| getsockopt(socket, sockopt::Ipv4Tos).expect("its value")), [0xc0, 0xc0]);
+        assert_eq!(getsockopt(&v6, sockopt::Ipv6TClass).expect("its value"), 0xc0);
     }
 }
