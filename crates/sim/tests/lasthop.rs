@@ -125,6 +125,39 @@ fn beside_hosts_that_do_not_hold_back_little_is_lost() {
     }
 }
 
+/// The long queue of ten loses most of their beacons: each knows what few get, until the queue is short. Of six seeds.
+#[test]
+fn ten_hosts_beside_one_keep_more_where_what_is_heard_late_counts() {
+    let text = UPLOADS.to_owned() + OTHERS;
+    let goodput = |settings: &str| -> f64 {
+        let of = |seed: u32| {
+            let seed = format!("seed={seed}");
+            let keys = ["path.rtt_ms=20", "access.queue_packets=256", "duration_s=100", "warmup_s=40", &seed, settings];
+            goodput_mbps(&run(&text, &keys).flows[..10])
+        };
+        (1..=6).map(of).sum()
+    };
+    let none = goodput("hosts.0.policy=none");
+    let [with, without] = ["none", "unheard"].map(|part| goodput(&format!("hosts.0.leave_out={part}")) / none);
+    println!("{with:.2}, and without the part {without:.2}");
+    assert!(with >= 0.75 && with > without, "{with} {without}");
+}
+
+/// Beacons are voice, so that all are heard behind a full queue; and a queue of 4 ms a host is long enough.
+#[test]
+fn thirty_uploads_over_80211ac_are_controlled_soon() {
+    let keys = ["hosts.0.count=30", "access.standard=802.11ac", "access.rate_mbps=390", "access.queue_packets=256"];
+    let of = |seed: u32| {
+        let seed = format!("seed={seed}");
+        let more = ["path.rtt_ms=20", "duration_s=40", "warmup_s=30", &seed];
+        let result = run(UPLOADS, &[&keys[..], &more[..]].concat());
+        let hosts = result.policies.hosts;
+        hosts.iter().filter(|host| host.control_enabled_at_s.is_some()).count()
+    };
+    let controlled = [1, 2, 3].map(of);
+    assert!(controlled.iter().all(|hosts| *hosts >= 25), "{controlled:?}");
+}
+
 /// Four hosts beside one without the agent: harmless, they give up control where it costs them; for latency they keep round trips below
 /// a quarter while they have half of their goodput.
 #[test]
