@@ -254,9 +254,10 @@ impl Controller for Steered {
             self.departures.forget_before(sent);
         }
         // Those of one window are one event.
-        if let Some((_, state)) = self.reduced.as_mut().filter(|(at, _)| sent <= *at && !is_persistent) {
-            if lost > 0 && *state == Sample::CWR {
-                *state = Sample::RECOVERY;
+        if let Some((_, state)) = self.reduced.filter(|(at, _)| sent <= *at && !is_persistent) {
+            // As in TCP a loss after a mark reduces no more, and is recovered.
+            if lost > 0 && state == Sample::CWR {
+                self.reduced = Some((now, Sample::RECOVERY));
             }
             return;
         }

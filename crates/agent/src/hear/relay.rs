@@ -30,9 +30,12 @@ pub struct Relayed {
 /// Passes beacons on between the hosts with this key, until `stop` is set. `tell` gets a line when their number has changed.
 ///
 /// # Errors
-/// If the socket does not receive, or its packets cannot be marked.
+/// If the socket does not receive.
 pub fn serve_relay(socket: &UdpSocket, key: GroupKey, stop: &AtomicBool, tell: impl Fn(&str)) -> Result<Relayed> {
-    mark(socket, socket.local_addr().doing("cannot tell a socket's address")?)?;
+    let address = socket.local_addr().doing("cannot tell a socket's address")?;
+    if let Err(error) = mark(socket, address) {
+        tell(&format!("beacons wait behind bulk data: {error}"));
+    }
     let mut relay = Relay::new(Receiver::new(GroupId(0), Some(key)));
     let (mut done, mut told, mut tell_at) = (Relayed::default(), (0, 0), Time::ZERO);
     let mut buffer = [0; MOST_BYTES];

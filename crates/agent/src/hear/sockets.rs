@@ -378,8 +378,10 @@ fn make(interface: &Interface, to: SocketAddr, kind: SockType, protocol: Option<
         // A raw socket has one family anyway, and refuses the option.
         SocketAddr::V6(_) => {}
     }
-    if kind == SockType::Datagram {
-        mark(&socket, to)?;
+    if kind == SockType::Datagram
+        && let Err(error) = mark(&socket, to)
+    {
+        warn!("beacons wait behind bulk data: {}", error.in_a_line());
     }
     Ok(socket)
 }

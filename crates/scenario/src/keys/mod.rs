@@ -31,7 +31,7 @@ use lasthop_network::{
 };
 use lasthop_policy::{LawConstant, LawPart, PolicyName, PolicySettings, Rts};
 use lasthop_tcp::{EcnMode, Recovery, RtoEstimator};
-use lasthop_traffic::TrafficKind;
+use lasthop_traffic::{KindName, TrafficKind, Transport};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use laws::ChosenLaw;
 use toml::{Table, Value};
@@ -424,7 +424,7 @@ keys! {
         /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`), and as
         /// "kernel-cdg" one whose name a law of lasthop has too. Or [a law of your own](own-law.md): the path of its header, such
         /// as "./mine.h", from this file.
-        congestion_control: String = name(), "cubic";
+        congestion_control: String = name(), "cubic", when vec![When::Not(law_in_vain)];
         /// The digest of that header: the scenario in a result has it. With it, a header that has changed since is refused.
         law_digest: Option<String> = text(64), Absent;
         /// What the host's agent does: nothing runs at all, it only looks and sends nothing, it also decides but changes nothing,
@@ -745,6 +745,21 @@ impl ChangeKeys {
 }
 
 /// What is about stations is not looked at with a wired access, nor the other way round.
+/// Of a host without a connection that has its law.
+fn law_in_vain(host: &Table, _: &Table) -> Option<String> {
+    let flows = host.get(key!(HostKeys, flows))?.as_array()?;
+    let has_law = |flow: &Table| {
+        let kind = KindName::WORDS.iter().find(|(word, _)| Some(*word) == self::word(flow, "kind"));
+        match kind.map_or(Transport::Tcp, |(_, kind)| kind.transport()) {
+            Transport::Tcp => true,
+            Transport::Quic => word(flow, "congestion_control") == Some("host"),
+            Transport::Udp => false,
+        }
+    };
+    let vain = !flows.is_empty() && !flows.iter().filter_map(Value::as_table).any(has_law);
+    vain.then(|| "none of its flows is TCP's, and one of QUIC has it with congestion_control = \"host\"".to_owned())
+}
+
 fn changes_in_vain(change: &Table, file: &Table) -> Option<String> {
     let of = word(change, key!(ChangeKeys, of))?;
     let access = word(file.get(key!(ScenarioKeys, access))?.as_table()?, key!(AccessKeys, kind))?;
