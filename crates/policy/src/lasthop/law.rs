@@ -247,10 +247,11 @@ impl Law {
     fn go_on(&mut self, host: &Host, group: &Group, aim: Span, bounds: &mut Bounds) -> Step {
         let constants = self.parts.constants;
         let mut step = bounds.step;
-        // While the queue gets shorter hosts are heard whose beacons it had lost: what they get, too, they got without bounds.
+        // While the queue gets shorter hosts are heard whose beacons it had lost: what they get, too, they got without bounds. A tick is
+        // no mean, so only a great loss against it counts.
         let begins = host.now.saturating_since(bounds.since) < constants.judged_from;
         if begins && f64::from(group.hosts) > bounds.heard && self.parts.has(LawPart::Unheard) {
-            bounds.free = bounds.free.max(group.total);
+            bounds.free = bounds.free.max(group.total * constants.loses);
         }
         let (now, least) = (host.now, self.least_aim(group, bounds.got()));
         let aim = aim.max(least);
