@@ -50,6 +50,19 @@ fn a_bound_waits_in_a_file_for_the_policy_fixed_and_not_on_the_command_line() {
 }
 
 #[test]
+fn the_law_of_a_host_has_no_effect_on_flows_of_quic_that_have_their_own() {
+    let quic = format!("{UPLOADS}[[hosts.flows]]\nkind = \"quic\"\n");
+    let why = "none of its flows is TCP's, and one of QUIC has it with congestion_control = \"host\"";
+    assert_eq!(
+        told(&quic, &["hosts.0.congestion_control=bbr"]),
+        [format!("the command line: hosts.0.congestion_control has no effect here: {why}")]
+    );
+    assert!(told(&quic, &["hosts.0.congestion_control=bbr", "hosts.0.flows.0.congestion_control=host"]).is_empty());
+    assert!(told(&format!("{quic}[[hosts.flows]]\n"), &["hosts.0.congestion_control=bbr"]).is_empty());
+    assert!(told(UPLOADS, &["hosts.0.congestion_control=bbr"]).is_empty());
+}
+
+#[test]
 fn keys_of_the_medium_have_no_effect_on_a_wire() {
     let wired = ["access.kind=wired", "access.rate_control=arf", "access.delay_ms=3", "hosts.0.rate_mbps=6"];
     assert_eq!(
