@@ -71,19 +71,19 @@ fn ten_uploads_have_what_the_best_bound_has_in_equal_shares_with_a_short_queue()
     }
 }
 
-/// Rates that fall back because of collisions: without control ten hosts have a fifth of what the medium can carry. Runs differ much, from
-/// 2.6 to 18 Mb/s, so the mean of eight counts, and half as much again is asked. Over 24 seeds it is twice as much.
+/// Rates that fall back because of collisions: without control ten hosts have a fifth of what the medium can carry. Runs
+/// differ much, so the mean of four counts.
 #[test]
-fn a_medium_that_collapses_carries_half_as_much_again() {
+fn a_medium_that_collapses_carries_twice_as_much() {
     let total = |policy: &str| -> f64 {
         let of =
             |seed| run(UPLOADS, &["access.rate_control=arf", "path.rtt_ms=100", seed, policy]).aggregate_goodput_mbps;
-        let all = ["seed=1", "seed=2", "seed=3", "seed=4", "seed=5", "seed=6", "seed=7", "seed=8"].map(of);
+        let all = ["seed=1", "seed=2", "seed=3", "seed=4"].map(of);
         println!("{policy}: {all:.1?} Mb/s");
         all.iter().sum()
     };
     let (ours, none) = (total("hosts.0.policy=lasthop"), total("hosts.0.policy=none"));
-    assert!(ours >= 1.5 * none, "{ours} {none}");
+    assert!(ours >= 2.0 * none, "{ours} {none}");
 }
 
 /// Without control the downloads have a tenth.
@@ -125,46 +125,14 @@ fn beside_hosts_that_do_not_hold_back_little_is_lost() {
     }
 }
 
-/// The long queue of ten loses most of their beacons: each knows what few get, until the queue is short. Of six seeds.
+/// Beacons are voice: behind a full queue of bulk data over 802.11ac most are heard.
 #[test]
-fn ten_hosts_beside_one_keep_more_where_what_is_heard_late_counts() {
-    let text = UPLOADS.to_owned() + OTHERS;
-    let goodput = |settings: &str| -> f64 {
-        let of = |seed: u32| {
-            let seed = format!("seed={seed}");
-            let keys = ["path.rtt_ms=20", "access.queue_packets=256", "duration_s=100", "warmup_s=40", &seed, settings];
-            goodput_mbps(&run(&text, &keys).flows[..10])
-        };
-        (1..=6).map(of).sum()
-    };
-    let none = goodput("hosts.0.policy=none");
-    let [with, without] = ["none", "unheard"].map(|part| goodput(&format!("hosts.0.leave_out={part}")) / none);
-    println!("{with:.2}, and without the part {without:.2}");
-    assert!(with >= 0.7 && with > without, "{with} {without}");
-}
-
-/// Over 802.11ac beacons are voice, so that most are heard behind a full queue, and a queue of 4 ms a host is long enough. Over 802.11g
-/// most are lost, and what the total of those that are heard does is no growth.
-#[test]
-fn thirty_uploads_are_controlled_soon() {
-    for (standard, rate) in [("802.11ac", 390), ("802.11g", 54)] {
-        let of = |seed: u32| {
-            let keys = [
-                format!("access.standard={standard}"),
-                format!("access.rate_mbps={rate}"),
-                format!("seed={seed}"),
-                "hosts.0.count=30".to_owned(),
-                "access.queue_packets=256".to_owned(),
-                "path.rtt_ms=20".to_owned(),
-                "duration_s=40".to_owned(),
-                "warmup_s=30".to_owned(),
-            ];
-            let hosts = run(UPLOADS, &keys.each_ref().map(String::as_str)).policies.hosts;
-            hosts.iter().filter(|host| host.control_enabled_at_s.is_some()).count()
-        };
-        let controlled = [1, 2, 3, 4, 5].map(of);
-        assert!(controlled.iter().all(|hosts| *hosts >= 25), "{standard}: {controlled:?}");
-    }
+fn most_beacons_of_thirty_uploads_are_heard_behind_a_full_queue() {
+    let keys = ["hosts.0.count=30", "access.standard=802.11ac", "access.rate_mbps=390", "access.queue_packets=256"];
+    let more = ["path.rtt_ms=20", "duration_s=20", "warmup_s=10"];
+    let policies = run(UPLOADS, &[&keys[..], &more[..]].concat()).policies;
+    let heard = policies.beacons_heard as f64 / (29.0 * policies.beacons_sent as f64);
+    assert!(heard > 0.8, "{heard}");
 }
 
 /// Four hosts beside one without the agent: harmless, they give up control where it costs them; for latency they keep round trips below

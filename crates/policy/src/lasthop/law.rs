@@ -46,11 +46,8 @@ pub(super) enum State {
 /// What is seen without bounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Free {
-    /// What all hosts together get, and each of those with bulk connections. A long queue loses beacons: it is of those that are heard.
+    /// What all hosts together get.
     total: Rate,
-    each: Rate,
-    /// The most hosts with bulk connections that were heard of late.
-    heard: f64,
     /// The queue has been congested for so long.
     pub(super) congested: Span,
     /// Whether the queue is as long as a congested one, be it for slow start.
@@ -65,9 +62,8 @@ pub(super) struct Bounds {
     pub(super) step: Step,
     /// Payload that each host may send and receive.
     pub(super) rate: Rate,
-    /// What all hosts together got without bounds, and the most with bulk connections that were heard then.
+    /// What all hosts together got without bounds.
     free: Rate,
-    heard: f64,
     /// What all got under bounds: in the latest step, and the most with a short queue.
     latest: Rate,
     best: Rate,
@@ -179,14 +175,11 @@ impl Law {
         }
         let keep = if free.total > Rate::ZERO { kept(host.elapsed, constants.free_age) } else { 0.0 };
         free.total = mean(free.total, keep, group.total);
-        free.heard = (free.heard * keep + f64::from(group.hosts) * (1.0 - keep)).max(f64::from(group.hosts));
-        let each = group.bulk * (1.0 / f64::from(group.hosts));
-        free.each = mean(free.each, keep, each);
         let hosts = u64::from(group.hosts);
         let limit = (constants.least_aim + group.least_base * constants.aim_of_path) * constants.filled
             + constants.congested_by_host * hosts;
         free.sees_queue = group.crest > limit;
-        let grows = each >= free.each * constants.grows && self.parts.has(LawPart::Growth);
+        let grows = group.total >= free.total * constants.grows && self.parts.has(LawPart::Growth);
         free.congested = match free.sees_queue && !grows {
             // A host goes on proposing for a while: where hosts are many, beacons come seldom, and most must propose at one
             // time.
@@ -218,7 +211,6 @@ impl Law {
             step: Step::new(host.now, aim, ceiling, group),
             rate: rate.clamp(equal * (1.0 / constants.believed), equal.max(group.most) * constants.believed),
             free: median(group.frees.clone()).unwrap_or(free.total),
-            heard: free.heard,
             latest: Rate::ZERO,
             best: Rate::ZERO,
             edge: Rate::ZERO,
@@ -247,12 +239,6 @@ impl Law {
     fn go_on(&mut self, host: &Host, group: &Group, aim: Span, bounds: &mut Bounds) -> Step {
         let constants = self.parts.constants;
         let mut step = bounds.step;
-        // While the queue gets shorter hosts are heard whose beacons it had lost: what they get, too, they got without bounds. A tick is
-        // no mean, so only a great loss against it counts.
-        let begins = host.now.saturating_since(bounds.since) < constants.judged_from;
-        if begins && f64::from(group.hosts) > bounds.heard && self.parts.has(LawPart::Unheard) {
-            bounds.free = bounds.free.max(group.total * constants.loses);
-        }
         let (now, least) = (host.now, self.least_aim(group, bounds.got()));
         let aim = aim.max(least);
         let change = aim.as_secs_f64() / step.aim.max(least).as_secs_f64();

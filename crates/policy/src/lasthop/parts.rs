@@ -10,7 +10,7 @@ words! {
         AtOnce = "at-once",
         /// An upload with its send buffer in the network is bulk.
         SendBuffer = "send-buffer",
-        /// Control waits until what each host gets no longer grows.
+        /// Control waits until the total no longer grows.
         Growth = "growth",
         /// Control begins where most hosts propose it: a host that proposes nothing counts against it.
         Majority = "majority",
@@ -30,8 +30,6 @@ words! {
         SecondLoss = "second-loss",
         /// The wait after a bad step doubles.
         Patience = "patience",
-        /// Where more hosts are heard when bounds have just begun, what they get counts in what all got without bounds.
-        Unheard = "unheard",
         /// Where the medium collapses, rates stay below where it did.
         Edge = "edge",
         /// Connections get back their windows when bounds end.
