@@ -24,7 +24,7 @@ use crate::error::{Doing, Error, Result};
 use crate::hosts::has_ipv6;
 use crate::namespace::Namespace;
 use crate::process::Process;
-use inside::{BEGUN, Spec, passed};
+use inside::{BEGUN, Spec, ended_by, passed};
 use nix::fcntl::OFlag;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -212,11 +212,14 @@ impl<'a> Running<'a> {
             let Some(status) = command.process.0.try_wait().doing("cannot wait for a command")? else { continue };
             let mut said = String::new();
             command.said.read_to_string(&mut said).doing("cannot read whether a command has begun")?;
-            match said.strip_prefix(BEGUN) {
-                Some(_) => command.code = Some(code(status)),
-                None if said.is_empty() => return Err(Error::Child(format!("a command did not start ({status})"))),
-                None => return Err(Error::Child(said)),
-            }
+            command.code = Some(match (said.strip_prefix(BEGUN), ended_by(status)) {
+                (Some(_), _) => code(status),
+                (None, Some(signal)) => 128 + signal as i32,
+                (None, None) if said.is_empty() => {
+                    return Err(Error::Child(format!("a command did not start ({status})")));
+                }
+                (None, None) => return Err(Error::Child(said)),
+            });
         }
         let codes: Option<Vec<i32>> = self.commands.iter().map(|command| command.code).collect();
         Ok(codes.filter(|codes| !codes.is_empty()))
@@ -444,5 +447,14 @@ mod tests {
         assert_eq!(name_servers("nameserver 127.0.0.53\n"), None);
         let text = nsswitch_conf("passwd: files\nhosts: mymachines resolve [!UNAVAIL=return] files\n");
         assert_eq!(text, "passwd: files\nhosts: files dns\n");
+    }
+    #[test]
+    fn a_command_that_a_signal_ends_before_it_runs_has_the_code_of_that_signal() {
+        let term = Some(Signal::SIGTERM);
+        for (signal, expected) in [(passed(Signal::SIGTERM), term), (Signal::SIGTERM, term), (Signal::SIGSEGV, None)] {
+            let kill = format!("kill -{} $$", signal as i32);
+            let status = Command::new("sh").args(["-c", &kill]).status().expect("it runs");
+            assert_eq!(ended_by(status), expected, "{signal}");
+        }
     }
 }

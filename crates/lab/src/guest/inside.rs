@@ -16,9 +16,9 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// What is said through the pipe when the program runs. Anything else is why it does not.
@@ -39,6 +39,12 @@ const GROUP_FOLLOWS_WITHIN: Duration = Duration::from_millis(50);
 /// Under which number a signal is passed on; itself: it is not.
 pub(super) fn passed(signal: Signal) -> Signal {
     PASSED.into_iter().find(|(sent, _)| *sent == signal).map_or(signal, |(_, passed)| passed)
+}
+
+/// The signal that ended a process before its program ran, if it is one of those that are passed on.
+pub(super) fn ended_by(status: ExitStatus) -> Option<Signal> {
+    let by = |signal: Signal| status.signal() == Some(signal as i32);
+    PASSED.into_iter().find(|(sent, passed)| by(*sent) || by(*passed)).map(|(sent, _)| sent)
 }
 
 /// A folder that every machine has. What is mounted here is gone before the program runs.
