@@ -1,8 +1,9 @@
 //! `[hosts.hd]` and the like: the parameters of the laws in `lasthop-laws`, as keys; and laws of one's own.
 
-use super::{HostKeys, has_law};
+use super::{HostKeys, has_law, word};
 use lasthop_keys::{Child, DocumentError, Key, Keys, Kind, Of, Part, Presence, Preset, Section, When, key};
 use lasthop_laws::{Choice, LawName, Parameter, ParameterError, Unit};
+use lasthop_traffic::{KindName, Transport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,6 +27,21 @@ static OWN: LazyLock<Section> = LazyLock::new(|| {
     };
     Section { others: Some(others), ..Section::default() }
 });
+
+/// Of a host without a connection that has its law.
+pub(super) fn law_in_vain(host: &Table, _: &Table) -> Option<String> {
+    let flows = host.get(key!(HostKeys, flows))?.as_array()?;
+    let has_it = |flow: &Table| {
+        let kind = KindName::WORDS.iter().find(|(name, _)| Some(*name) == word(flow, "kind"));
+        match kind.map_or(Transport::Tcp, |(_, kind)| kind.transport()) {
+            Transport::Tcp => true,
+            Transport::Quic => word(flow, "congestion_control") == Some("host"),
+            Transport::Udp => false,
+        }
+    };
+    let vain = !flows.is_empty() && !flows.iter().filter_map(Value::as_table).any(has_it);
+    vain.then(|| "none of its flows is TCP's, and one of QUIC has it with congestion_control = \"host\"".to_owned())
+}
 
 /// The table of each law that has parameters.
 static TABLES: LazyLock<Vec<(LawName, Section)>> = LazyLock::new(|| {

@@ -31,9 +31,9 @@ use lasthop_network::{
 };
 use lasthop_policy::{LawConstant, LawPart, PolicyName, PolicySettings, Rts};
 use lasthop_tcp::{EcnMode, Recovery, RtoEstimator};
-use lasthop_traffic::{KindName, TrafficKind, Transport};
+use lasthop_traffic::TrafficKind;
 use lasthop_units::{Bytes, Probability, Rate, Span};
-use laws::ChosenLaw;
+use laws::{ChosenLaw, law_in_vain};
 use toml::{Table, Value};
 use wifi::{
     EARLIER, LATER, STANDARDS, access_rate, band, dsss_in_vain, guard_interval, highest_mcs, in_us, later_standards,
@@ -745,21 +745,6 @@ impl ChangeKeys {
 }
 
 /// What is about stations is not looked at with a wired access, nor the other way round.
-/// Of a host without a connection that has its law.
-fn law_in_vain(host: &Table, _: &Table) -> Option<String> {
-    let flows = host.get(key!(HostKeys, flows))?.as_array()?;
-    let has_law = |flow: &Table| {
-        let kind = KindName::WORDS.iter().find(|(word, _)| Some(*word) == self::word(flow, "kind"));
-        match kind.map_or(Transport::Tcp, |(_, kind)| kind.transport()) {
-            Transport::Tcp => true,
-            Transport::Quic => word(flow, "congestion_control") == Some("host"),
-            Transport::Udp => false,
-        }
-    };
-    let vain = !flows.is_empty() && !flows.iter().filter_map(Value::as_table).any(has_law);
-    vain.then(|| "none of its flows is TCP's, and one of QUIC has it with congestion_control = \"host\"".to_owned())
-}
-
 fn changes_in_vain(change: &Table, file: &Table) -> Option<String> {
     let of = word(change, key!(ChangeKeys, of))?;
     let access = word(file.get(key!(ScenarioKeys, access))?.as_table()?, key!(AccessKeys, kind))?;
