@@ -125,14 +125,18 @@ fn beside_hosts_that_do_not_hold_back_little_is_lost() {
     }
 }
 
-/// Beacons are voice: behind a full queue of bulk data over 802.11ac most are heard.
+/// Beacons are voice: behind a full queue of bulk data over 802.11ac most are heard. And that queue is short for thirty hosts, but congested.
 #[test]
-fn most_beacons_of_thirty_uploads_are_heard_behind_a_full_queue() {
-    let keys = ["hosts.0.count=30", "access.standard=802.11ac", "access.rate_mbps=390", "access.queue_packets=256"];
-    let more = ["path.rtt_ms=20", "duration_s=20", "warmup_s=10"];
-    let policies = run(UPLOADS, &[&keys[..], &more[..]].concat()).policies;
-    let heard = policies.beacons_heard as f64 / (29.0 * policies.beacons_sent as f64);
+fn thirty_uploads_behind_a_full_queue_hear_each_other_and_begin() {
+    let policies = |duration: &str| {
+        let keys = ["hosts.0.count=30", "access.standard=802.11ac", "access.rate_mbps=390", "access.queue_packets=256"];
+        run(UPLOADS, &[&keys[..], &["path.rtt_ms=20", "warmup_s=10", duration]].concat()).policies
+    };
+    let before = policies("duration_s=20");
+    let heard = before.beacons_heard as f64 / (29.0 * before.beacons_sent as f64);
     assert!(heard > 0.8, "{heard}");
+    let begun = policies("duration_s=50").hosts.iter().filter(|host| host.control_enabled_at_s.is_some()).count();
+    assert!(begun > 26, "{begun}");
 }
 
 /// Four hosts beside one without the agent: harmless, they give up control where it costs them; for latency they keep round trips below

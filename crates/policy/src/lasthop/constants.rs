@@ -40,8 +40,8 @@ constants! {
     /// to be kept long.
     aggregates: Rate = Rate::from_bps(27_000_000), Aggregates "aggregates";
     /// A queue is congested from twice the least aim's parts for access point and path on, and this for each host, whose turn
-    /// on the air takes up to 5.5 ms.
-    congested_by_host: Span = Span::from_millis(6), CongestedByHost "congested-by-host";
+    /// on the air takes up to 5.5 ms, but mostly less.
+    congested_by_host: Span = Span::from_millis(4), CongestedByHost "congested-by-host";
     /// No queue is congested while the total is so many times its mean: slow start is no congestion.
     grows: f64 = 1.3, Grows "grows";
     /// What was got without bounds is a mean that forgets within this.
