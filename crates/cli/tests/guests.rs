@@ -415,8 +415,12 @@ fn executed(command: &[&str]) -> (Value, String, Option<i32>) {
 
 /// The top keys in which two results differ, with both values.
 fn differing<'a>(first: &'a Value, second: &'a Value) -> Vec<(&'a str, &'a Value, &'a Value)> {
-    let keys = first.as_object().expect("an object").keys().map(String::as_str);
-    keys.map(|key| (key, &first[key], &second[key])).filter(|(_, first, second)| first != second).collect()
+    let keys = [first, second].map(|result| result.as_object().expect("an object").keys().map(String::as_str));
+    keys.into_iter()
+        .flatten()
+        .map(|key| (key, &first[key], &second[key]))
+        .filter(|(_, first, second)| first != second)
+        .collect()
 }
 
 #[test]

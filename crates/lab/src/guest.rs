@@ -146,6 +146,8 @@ struct Inside {
     said: File,
     /// Its exit code, once it has ended.
     code: Option<i32>,
+    /// The latest signal that was passed on to it.
+    passed_on: Option<Signal>,
     /// Threads that copy its output.
     copies: Vec<thread::JoinHandle<()>>,
 }
@@ -202,7 +204,10 @@ impl<'a> Running<'a> {
         }
         for (signal, flag) in self.guest.signals {
             if self.has_begun() && flag.swap(false, Ordering::Relaxed) {
-                self.commands.iter().filter(|command| command.code.is_none()).for_each(|command| command.pass(*signal));
+                self.commands
+                    .iter_mut()
+                    .filter(|command| command.code.is_none())
+                    .for_each(|command| command.pass(*signal));
             }
         }
         for command in &mut self.commands {
@@ -212,13 +217,14 @@ impl<'a> Running<'a> {
             let Some(status) = command.process.0.try_wait().doing("cannot wait for a command")? else { continue };
             let mut said = String::new();
             command.said.read_to_string(&mut said).doing("cannot read whether a command has begun")?;
-            command.code = Some(match (said.strip_prefix(BEGUN), ended_by(status)) {
-                (Some(_), _) => code(status),
-                (None, Some(signal)) => 128 + signal as i32,
-                (None, None) if said.is_empty() => {
-                    return Err(Error::Child(format!("a command did not start ({status})")));
-                }
-                (None, None) => return Err(Error::Child(said)),
+            let ended_by = ended_by(status, command.passed_on);
+            command.code = Some(match said.strip_prefix(BEGUN) {
+                Some(_) => code(status),
+                None if !said.is_empty() => return Err(Error::Child(said)),
+                None => match ended_by {
+                    Some(signal) => 128 + signal as i32,
+                    None => return Err(Error::Child(format!("a command did not start ({status})"))),
+                },
             });
         }
         let codes: Option<Vec<i32>> = self.commands.iter().map(|command| command.code).collect();
@@ -266,7 +272,7 @@ impl Inside {
         }
         let spawn = if is_server { Process::spawn } else { Process::spawn_in_group };
         let process = spawn(inside, namespace, &descriptors).doing("cannot start a program in a host's namespace")?;
-        Ok(Self { process, said: said.into(), code: None, copies: Vec::new() })
+        Ok(Self { process, said: said.into(), code: None, passed_on: None, copies: Vec::new() })
     }
 
     /// Copies what the program writes, if it does not have the caller's streams; with `name` by lines, with this before each.
@@ -277,7 +283,8 @@ impl Inside {
     }
 
     /// Passes a signal on to the program.
-    fn pass(&self, signal: Signal) {
+    fn pass(&mut self, signal: Signal) {
+        self.passed_on = Some(signal);
         let _ = kill(Pid::from_raw(self.process.0.id() as i32), passed(signal));
     }
 }
@@ -451,10 +458,16 @@ mod tests {
     #[test]
     fn a_command_that_a_signal_ends_before_it_runs_has_the_code_of_that_signal() {
         let term = Some(Signal::SIGTERM);
-        for (signal, expected) in [(passed(Signal::SIGTERM), term), (Signal::SIGTERM, term), (Signal::SIGSEGV, None)] {
+        let cases = [
+            (passed(Signal::SIGTERM), term, term),
+            (passed(Signal::SIGTERM), None, None),
+            (Signal::SIGTERM, None, term),
+            (Signal::SIGKILL, term, None),
+        ];
+        for (signal, passed_on, expected) in cases {
             let kill = format!("kill -{} $$", signal as i32);
             let status = Command::new("sh").args(["-c", &kill]).status().expect("it runs");
-            assert_eq!(ended_by(status), expected, "{signal}");
+            assert_eq!(ended_by(status, passed_on), expected, "{signal}");
         }
     }
 }

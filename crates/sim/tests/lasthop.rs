@@ -125,7 +125,7 @@ fn beside_hosts_that_do_not_hold_back_little_is_lost() {
     }
 }
 
-/// Beacons are voice: behind a full queue of bulk data over 802.11ac most are heard. And that queue is short for thirty hosts, but congested.
+/// Beacons are voice: behind a full queue of bulk data over 802.11ac most are heard. And that queue, short for thirty hosts, is congested.
 #[test]
 fn thirty_uploads_behind_a_full_queue_hear_each_other_and_begin() {
     let policies = |duration: &str| {

@@ -41,10 +41,11 @@ pub(super) fn passed(signal: Signal) -> Signal {
     PASSED.into_iter().find(|(sent, _)| *sent == signal).map_or(signal, |(_, passed)| passed)
 }
 
-/// The signal that ended a process before its program ran, if it is one of those that are passed on.
-pub(super) fn ended_by(status: ExitStatus) -> Option<Signal> {
+/// The signal that ended a process before its program ran: one that came to its process group, or the one that was passed on to it.
+pub(super) fn ended_by(status: ExitStatus, passed_on: Option<Signal>) -> Option<Signal> {
     let by = |signal: Signal| status.signal() == Some(signal as i32);
-    PASSED.into_iter().find(|(sent, passed)| by(*sent) || by(*passed)).map(|(sent, _)| sent)
+    let found = PASSED.into_iter().find(|(sent, passed)| by(*sent) || passed_on == Some(*sent) && by(*passed));
+    found.map(|(sent, _)| sent)
 }
 
 /// A folder that every machine has. What is mounted here is gone before the program runs.
