@@ -217,11 +217,10 @@ impl<'a> Running<'a> {
             let Some(status) = command.process.0.try_wait().doing("cannot wait for a command")? else { continue };
             let mut said = String::new();
             command.said.read_to_string(&mut said).doing("cannot read whether a command has begun")?;
-            let ended_by = ended_by(status, command.passed_on);
             command.code = Some(match said.strip_prefix(BEGUN) {
                 Some(_) => code(status),
                 None if !said.is_empty() => return Err(Error::Child(said)),
-                None => match ended_by {
+                None => match ended_by(status, command.passed_on) {
                     Some(signal) => 128 + signal as i32,
                     None => return Err(Error::Child(format!("a command did not start ({status})"))),
                 },
@@ -455,6 +454,7 @@ mod tests {
         let text = nsswitch_conf("passwd: files\nhosts: mymachines resolve [!UNAVAIL=return] files\n");
         assert_eq!(text, "passwd: files\nhosts: files dns\n");
     }
+
     #[test]
     fn a_command_that_a_signal_ends_before_it_runs_has_the_code_of_that_signal() {
         let term = Some(Signal::SIGTERM);
