@@ -242,6 +242,8 @@ impl Beacon {
 pub(crate) struct Said {
     pub(crate) sender: PeerId,
     pub(crate) group: GroupId,
+    /// The sender's wall clock, ns since 1970-01-01 UTC.
+    pub(crate) timestamp_ns: u64,
     /// Of a beacon: time until the next.
     pub(crate) interval: Option<Span>,
 }
@@ -311,11 +313,11 @@ impl Receiver {
     /// Takes a beacon or a note from behind any access point, for a [relay](crate::relay).
     pub(crate) fn on_any(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Said, Reject> {
         if Note::is_one(datagram) {
-            let Note { sender, group, .. } = self.note(wall_now_ns, datagram)?;
-            return Ok(Said { sender, group, interval: None });
+            let Note { sender, timestamp_ns, group, .. } = self.note(wall_now_ns, datagram)?;
+            return Ok(Said { sender, group, timestamp_ns, interval: None });
         }
-        let Beacon { sender, group, interval, .. } = self.beacon(wall_now_ns, datagram)?;
-        Ok(Said { sender, group, interval: Some(interval) })
+        let Beacon { sender, timestamp_ns, group, interval, .. } = self.beacon(wall_now_ns, datagram)?;
+        Ok(Said { sender, group, timestamp_ns, interval: Some(interval) })
     }
 
     fn check_age(&mut self, wall_now_ns: u64, sender: PeerId, timestamp_ns: u64) -> Result<(), Reject> {

@@ -11,10 +11,16 @@
 //! | | 1 | length | of the datagram that follows; once more for each |
 //! | | | datagram | a beacon or a note, as it was signed |
 //!
-//! It hears only hosts with its group key, and no datagram twice ([`Receiver`]). So a stranger cannot make it send. To an address
-//! goes only what the hosts of one access point say, while that address says something itself.
+//! It hears only hosts with its group key, no datagram twice ([`Receiver`]), and none from before its own start, of which it does not
+//! know what it had heard. So who knows its address alone cannot make it send. To an address goes only what the hosts of one access
+//! point say, while that address says something itself.
 //!
-//! *What it leaves out*: who lies though he has the key; addresses that change without a beacon.
+//! What is from before the start is told by the host's clock. If that is 5 s behind the relay's, the host is heard 5 s after the start. If
+//! it is 5 s ahead, a recording of the last 5 s before the start is heard, unless the host itself has been heard since.
+//!
+//! *What it leaves out*: who lies though he has the key; addresses that change without a beacon; who delivers a beacon from another
+//! address before the host's own arrives. What that host is sent goes to that address then, until its next beacon: to a third party's,
+//! if it is forged.
 
 use crate::beacon::Receiver;
 use crate::group::GroupId;
@@ -71,6 +77,7 @@ pub fn unpack(datagram: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 #[derive(Clone, Debug)]
 pub struct Relay {
     receiver: Receiver,
+    started: Time,
     members: BTreeMap<(GroupId, PeerId), Member>,
     next_round: Time,
 }
@@ -87,13 +94,13 @@ struct Member {
 }
 
 impl Relay {
-    /// Without members. `receiver` has the group key; its group does not matter.
+    /// Without members, started `now`. `receiver` has the group key; its group does not matter.
     ///
     /// # Panics
     /// Without a key: such a relay would send to whomever a forger names.
-    pub fn new(receiver: Receiver) -> Self {
+    pub fn new(receiver: Receiver, now: Time) -> Self {
         assert!(receiver.key().is_some(), "a relay has a group key");
-        Self { receiver, members: BTreeMap::new(), next_round: Time::ZERO }
+        Self { receiver, started: now, members: BTreeMap::new(), next_round: Time::ZERO }
     }
 
     /// How many hosts behind how many access points were heard of late.
@@ -108,6 +115,11 @@ impl Relay {
     /// Why it is not passed on. No input makes this panic.
     pub fn on_datagram(&mut self, now: Time, wall_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<(), Reject> {
         let said = self.receiver.on_any(wall_ns, datagram)?;
+        // Ages, not times of day: a wall clock that is set back does not make it deaf.
+        let age = Span::from_nanos(wall_ns.saturating_sub(said.timestamp_ns));
+        if age > now.saturating_since(self.started) {
+            return Err(Reject::Stale);
+        }
         let is_full = self.members.len() >= MEMBERS;
         let key = (said.group, said.sender);
         // A note does not make a member.
@@ -182,7 +194,11 @@ mod tests {
     }
 
     fn relay() -> Relay {
-        Relay::new(Receiver::new(GroupId(0), Some(key())))
+        started(at(0))
+    }
+
+    fn started(now: Time) -> Relay {
+        Relay::new(Receiver::new(GroupId(0), Some(key())), now)
     }
 
     fn address(host: u8) -> SocketAddr {
@@ -257,6 +273,32 @@ mod tests {
         assert_eq!(hear(2, &note.encode(Some(&key()))), Err(Reject::Identities), "who has sent no beacon is no member");
         assert_eq!(relay.size(), (1, 1));
         assert_eq!(relay.members.values().map(|member| member.address).collect::<Vec<_>>(), [address(1)]);
+    }
+
+    #[test]
+    fn a_relay_that_is_started_again_hears_no_recording_from_before_its_start() {
+        let recorded = beacon(1, 7, 0, Some(&key()));
+        assert_eq!(relay().on_datagram(at(0), WALL_NS, address(1), &recorded), Ok(()));
+        let wall_ns = |milliseconds| WALL_NS + Span::from_millis(milliseconds).as_nanos();
+        for milliseconds in [5_000, 10_000, 30_000] {
+            let mut again = started(at(5_000));
+            let heard = again.on_datagram(at(milliseconds), wall_ns(milliseconds), address(9), &recorded);
+            assert_eq!((heard, again.size()), (Err(Reject::Stale), (0, 0)), "{milliseconds} ms");
+            assert!(again.round(at(milliseconds)).is_empty());
+        }
+    }
+
+    #[test]
+    fn after_its_start_a_relay_hears_a_host_at_once_and_one_whose_clock_is_behind_so_much_later() {
+        let mut relay = started(at(5_000));
+        let mut hear = |host, milliseconds: u64, behind_ms: u64| {
+            let since = |milliseconds| Span::from_millis(milliseconds).as_nanos();
+            let say = beacon(host, 7, since(milliseconds - behind_ms), Some(&key()));
+            relay.on_datagram(at(milliseconds), WALL_NS + since(milliseconds), address(host), &say)
+        };
+        assert_eq!(hear(1, 5_000, 0), Ok(()));
+        let heard = [5_000, 6_000, 6_999, 7_000, 8_000].map(|milliseconds| hear(2, milliseconds, 2_000));
+        assert_eq!(heard, [Err(Reject::Stale), Err(Reject::Stale), Err(Reject::Stale), Ok(()), Ok(())]);
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub struct RelayStatus {
     pub address: SocketAddr,
     /// Time since it was last heard, in s; `None`: never on this interface.
     pub heard_s: Option<f64>,
-    /// Whether it should have been heard by now.
+    /// Whether it should have been heard by now, or been reached.
     pub silent: bool,
 }
 
@@ -123,7 +123,11 @@ impl fmt::Display for RelayStatus {
             Some(seconds) => write!(f, "{}, heard {} ago", self.address, Spell(seconds))?,
             None => write!(f, "{}, not heard yet", self.address)?,
         }
-        if self.silent { f.write_str(": does lasthop relay run there, with this group key?") } else { Ok(()) }
+        if self.silent {
+            f.write_str(": is there a route to it, and does lasthop relay run there, with this group key?")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -475,7 +479,7 @@ mod tests {
         };
         assert_eq!(line(Some(0.4), false), "  relay    192.0.2.7:29471, heard 0 s ago");
         assert_eq!(line(None, false), "  relay    192.0.2.7:29471, not heard yet");
-        let asks = "does lasthop relay run there, with this group key?";
+        let asks = "is there a route to it, and does lasthop relay run there, with this group key?";
         assert_eq!(line(Some(130.0), true), format!("  relay    192.0.2.7:29471, heard 2 min 10 s ago: {asks}"));
         assert_eq!(line(None, true), format!("  relay    192.0.2.7:29471, not heard yet: {asks}"));
     }

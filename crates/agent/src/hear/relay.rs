@@ -36,7 +36,7 @@ pub fn serve_relay(socket: &UdpSocket, key: GroupKey, stop: &AtomicBool, tell: i
     if let Err(error) = mark(socket, address) {
         tell(&format!("beacons wait behind bulk data: {error}"));
     }
-    let mut relay = Relay::new(Receiver::new(GroupId(0), Some(key)));
+    let mut relay = Relay::new(Receiver::new(GroupId(0), Some(key)), clock::monotonic());
     let (mut done, mut told, mut tell_at) = (Relayed::default(), (0, 0), Time::ZERO);
     let mut buffer = [0; MOST_BYTES];
     while !stop.load(Ordering::Relaxed) {

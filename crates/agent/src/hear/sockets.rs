@@ -56,11 +56,13 @@ pub(crate) struct Sockets {
 #[derive(Debug)]
 struct ToRelay {
     address: SocketAddr,
-    /// The socket, and the index of its interface.
-    open: Option<(UdpSocket, u32)>,
-    /// When it was opened.
+    /// The index of the interface by which it is to be reached; `None`: that is down, or gone.
+    interface_index: Option<u32>,
+    /// Since when.
     since: Time,
-    /// When the relay was last heard by it.
+    /// `None`: it is not reached.
+    socket: Option<UdpSocket>,
+    /// When the relay was last heard by that interface.
     heard_at: Option<Time>,
     log_limit: LogLimit,
 }
@@ -167,7 +169,7 @@ impl Sockets {
             }
         }
         // Its errors are told as silence. One that another host sent back (ECONNREFUSED) is read here.
-        if let Some(ToRelay { address, open: Some((socket, _)), .. }) = &self.relay {
+        if let Some(ToRelay { address, socket: Some(socket), .. }) = &self.relay {
             match socket.send(&datagram(address.is_ipv6())) {
                 Ok(_) => sent += 1,
                 Err(_) => unsent += 1,
@@ -179,7 +181,7 @@ impl Sockets {
     /// Hands every waiting datagram to `each`, with whether a relay has passed it on, until it returns false or `most` have been taken.
     pub(crate) fn receive(&mut self, now: Time, most: usize, mut each: impl FnMut(SocketAddr, &[u8], bool) -> bool) {
         let mut taken = 0;
-        if let Some(ToRelay { address, open: Some((socket, _)), heard_at, .. }) = &mut self.relay {
+        if let Some(ToRelay { address, socket: Some(socket), heard_at, .. }) = &mut self.relay {
             let mut buffer = [0; relay::MOST_BYTES + 1];
             while taken < most {
                 let Ok(length) = socket.recv(&mut buffer) else { break };
@@ -220,7 +222,7 @@ impl Sockets {
 
     /// How many datagrams a beacon is: one over each address family, and one to the relay.
     pub(crate) fn open(&self) -> usize {
-        let to_relay = self.relay.as_ref().is_some_and(|relay| relay.open.is_some());
+        let to_relay = self.relay.as_ref().is_some_and(|relay| relay.socket.is_some());
         self.families.iter().filter(|family| family.open.is_some()).count() + usize::from(to_relay)
     }
 
@@ -230,38 +232,40 @@ impl Sockets {
             .iter()
             .filter_map(|family| family.open.as_ref())
             .map(|open| open.hears().as_fd())
-            .chain(self.relay.as_ref().and_then(|relay| relay.open.as_ref()).map(|(socket, _)| socket.as_fd()))
+            .chain(self.relay.as_ref().and_then(|relay| relay.socket.as_ref()).map(AsFd::as_fd))
     }
 }
 
 impl ToRelay {
     fn new(address: SocketAddr) -> Self {
-        Self { address, open: None, since: Time::ZERO, heard_at: None, log_limit: LogLimit::each_minute() }
+        let log_limit = LogLimit::each_minute();
+        Self { address, interface_index: None, since: Time::ZERO, socket: None, heard_at: None, log_limit }
     }
 
     fn status(&self, now: Time) -> RelayStatus {
         let heard = self.heard_at.map(|at| now.saturating_since(at));
-        let silent = self.open.is_some() && heard.unwrap_or(now.saturating_since(self.since)) > RELAY_SILENT;
+        let silent = self.interface_index.is_some() && heard.unwrap_or(now.saturating_since(self.since)) > RELAY_SILENT;
         RelayStatus { address: self.address, heard_s: heard.map(Span::as_secs_f64), silent }
     }
 
     /// Opens the socket, or closes that of a lost interface; warns while the relay is silent.
     fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
         let Some(interface) = interface.filter(|interface| interface.up) else {
-            self.open = None;
+            (self.interface_index, self.socket) = (None, None);
             return;
         };
-        if self.open.as_ref().is_none_or(|(_, index)| *index != interface.index) {
-            (self.since, self.heard_at) = (now, None);
-            self.open = match self.connect(interface) {
-                Ok(socket) => Some((socket, interface.index)),
+        if self.interface_index != Some(interface.index) {
+            (self.interface_index, self.since, self.socket, self.heard_at) = (Some(interface.index), now, None, None);
+        }
+        if self.socket.is_none() {
+            match self.connect(interface) {
+                Ok(socket) => self.socket = Some(socket),
                 Err(error) => {
                     if let Some(more) = self.log_limit.may_say(now) {
                         warn!("the relay {} is not reached: {}{more}", self.address, error.in_a_line());
                     }
-                    None
                 }
-            };
+            }
         }
         let status = self.status(now);
         if status.silent
@@ -460,6 +464,33 @@ mod tests {
         assert_eq!(GROUP.octets()[..2], [0xff, 0x12]);
         assert_eq!(&GROUP.octets()[12..], b"lhop");
         assert!(GROUP.is_multicast());
+    }
+
+    #[test]
+    fn a_relay_that_is_not_reached_is_silent_as_soon_as_one_that_does_not_answer() {
+        // No socket can be bound to an interface that is not there.
+        let up = Interface {
+            name: "not-there".to_owned(),
+            index: 7,
+            tunnels: Vec::new(),
+            up: true,
+            broadcast: None,
+            has_ipv6_link_local: false,
+            own_addresses: Vec::new(),
+            gateways: [None; 2],
+        };
+        let down = Interface { up: false, ..up.clone() };
+        let mut relay = ToRelay::new(([192, 0, 2, 7], relay::PORT).into());
+        let mut is_silent = |second, interface: &Interface| {
+            let now = Time::ZERO + Span::from_secs(second);
+            relay.refresh(now, Some(interface));
+            assert!(relay.socket.is_none());
+            relay.status(now).silent
+        };
+        assert!((0..=30).all(|second| !is_silent(second, &up)));
+        assert!(is_silent(31, &up) && is_silent(60, &up));
+        // By an interface that is down nothing is to be reached, and time begins anew when it is up.
+        assert!(!is_silent(61, &down) && !is_silent(62, &up) && !is_silent(92, &up) && is_silent(93, &up));
     }
 
     /// CS6 is 48; the two lowest bits are those of ECN.

@@ -504,8 +504,14 @@ mod tests {
         );
         let mut relayed = alone.clone();
         let relay = RelayStatus { address: ([10, 0, 0, 9], 29471).into(), heard_s: Some(2.4), silent: false };
-        relayed.agent.as_mut().expect("it runs").relay = Some(relay);
+        relayed.agent.as_mut().expect("it runs").relay = Some(relay.clone());
         assert_eq!(said(&relayed, None), "no other agent is heard; relay 10.0.0.9:29471, heard 2 s ago");
+        let relay = RelayStatus { heard_s: None, silent: true, ..relay };
+        relayed.agent.as_mut().expect("it runs").relay = Some(relay);
+        assert!(
+            said(&relayed, None)
+                .contains("29471, not heard yet: is there a route to it, and does lasthop relay run there")
+        );
         let mut keyless = alone;
         keyless.agent.as_mut().expect("it runs").rejected.insert("no-key".to_owned(), 12);
         assert!(said(&keyless, None).ends_with("not heard, by cause: no-key 12 (docs/guide/runbook.md#peers)"));
