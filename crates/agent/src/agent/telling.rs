@@ -201,7 +201,10 @@ impl Agent<'_> {
         if let Some(harm) = harm
             && let Some(more) = self.harm_log.may_say(now)
         {
-            let alone = if peers.peers().is_empty() { "; no other agent is heard" } else { "" };
+            let alone = match peers.peers() {
+                [] => "; no other agent is heard: `lasthop doctor --network` says why",
+                _ => "",
+            };
             warn!("control does not help now: {harm}{alone}{more}");
         }
     }
