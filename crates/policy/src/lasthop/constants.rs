@@ -73,8 +73,6 @@ constants! {
     /// A queue is believed up to so many times the median; a rate up to so many times one's own, and down to that part: one
     /// liar of many does not move a mean far. No rate is above so many times the goodput of the host that gets most.
     believed: f64 = 2.0, Believed "believed";
-    /// No queue counts as longer.
-    most_queue: Span = Span::from_secs(1), MostQueue "most-queue";
     /// What is of now: means over the ticks forget within this, what peers say counts less by it, and an RTT without an ACK
     /// for longer is of another time. Four ticks: a burst or a pause of a second is neither bulk nor the end of it.
     recent: Span = Span::from_secs(2), Recent "recent";

@@ -62,7 +62,7 @@ impl Group {
             bulk: delivered().sum(),
             most: delivered().max().unwrap_or_default(),
             queue: mean(|(queue, ..)| *queue, believed),
-            crest: part(3).min(constants.most_queue),
+            crest: part(3),
             base: mean(|(_, base, _)| *base, Span::MAX),
             least_base: queues.iter().map(|(_, base, _)| *base).min().unwrap_or_default(),
             rates: known(|told| told.rate).collect(),

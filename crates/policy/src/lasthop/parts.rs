@@ -61,7 +61,9 @@ impl Parts {
 
     /// The same with one number times a factor.
     pub fn scaled(self, which: LawConstant, by: f64) -> Self {
-        Self { constants: self.constants.scaled(which, by), ..self }
+        let constants = self.constants.scaled(which, by);
+        // Below 1 it would be a range without numbers.
+        Self { constants: Constants { believed: constants.believed.max(1.0), ..constants }, ..self }
     }
 
     pub(super) fn has(self, part: LawPart) -> bool {

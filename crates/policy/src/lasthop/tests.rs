@@ -154,6 +154,21 @@ fn uploads_and_downloads_get_equal_rates_and_a_short_queue() {
     }
 }
 
+/// A study may give every number any factor that its key takes.
+#[test]
+fn a_law_with_a_number_far_off_shares_what_there_is() {
+    for (word, constant) in LawConstant::WORDS {
+        for factor in [0.1, 0.45, 10.0] {
+            let mut fluid = Fluid::of(&[Way::Up, Way::Down, Way::Up], 20);
+            for (policy, ..) in &mut fluid.hosts {
+                *policy = Lasthop::new(&PolicySettings::default()).with(Parts::ALL.scaled(*constant, factor));
+            }
+            let total = fluid.run(60).iter().sum::<f64>() / CAPACITY;
+            assert!((0.1..1.01).contains(&total), "{word} times {factor}: {total}");
+        }
+    }
+}
+
 /// As with rates that fall back because of collisions: the way up to the edge takes as long as the way down.
 #[test]
 fn a_medium_that_collapses_is_kept_below_its_edge() {
