@@ -434,7 +434,7 @@ keys! {
         /// [`radio.rts`](agent-configuration.md#rts-where-aggregates-collide) does; without it, "off". The access point keeps
         /// `access.rts_threshold_bytes`. Simulated hosts only.
         rts: Option<Rts> =
-            choice(Rts::WORDS), Absent, when [station(), is(key!(HostKeys, agent), [AgentMode::Control.as_str()])].concat();
+            choice(Rts::WORDS), Absent, when [later_station(), is(key!(HostKeys, agent), [AgentMode::Control.as_str()])].concat();
         /// *lasthop* A part of the policy's law that is left out, to see [what it is worth](../models/policy-lasthop-parts.md).
         /// Simulated hosts only: agents have no such key.
         leave_out: Option<LawPart> =
@@ -444,7 +444,7 @@ keys! {
         scaled: Option<LawConstant> =
             choice_or_none(LawConstant::WORDS), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
         /// *lasthop* The factor of `scaled`; without it, 1.
-        scale: Option<f64> = number(0.1, 10.0), Absent, when is(key!(PolicySettings, policy), [PolicyName::Lasthop.as_str()]);
+        scale: Option<f64> = number(0.1, 10.0), Absent, when vec![When::Given(key!(HostKeys, scaled))];
         tables {
             /// The stack at both ends of its connections.
             tcp: TcpKeys, Presence::Always;
