@@ -99,8 +99,8 @@ enum StudyCommand {
     },
 }
 
-/// What a core takes for a second of a scenario when no run is stored: ten uploads in a release build.
-const DEFAULT_WALL_S_OF_A_SECOND: f64 = 0.001;
+/// What a core takes for a second of a scenario when no run is stored: one of lasthop/ordinary, in a release build.
+const DEFAULT_WALL_S_OF_A_SECOND: f64 = 0.004;
 /// The same of kernel hosts in virtual time, as ten uploads over 802.11g have it (docs/guide/virtual-time.md).
 const VIRTUAL_WALL_S_OF_A_SECOND: f64 = 2.0;
 
@@ -377,7 +377,7 @@ fn tell_plan(
     } else if survey.stored > 0 && survey.stored_simulated_s > 0.0 {
         (survey.stored_wall_s / survey.stored_simulated_s, "the stored runs of this study")
     } else {
-        (DEFAULT_WALL_S_OF_A_SECOND, "an assumed 1000 simulated s in a second")
+        (DEFAULT_WALL_S_OF_A_SECOND, "an assumed 250 simulated s in a second")
     };
     let simulated_s = survey.missing_simulated_s * wall_s_of_a_second / jobs.get() as f64;
     let minutes_left = (of_kernel_s + simulated_s) / 60.0;
