@@ -37,7 +37,7 @@ words! {
         Connection = "connection",
     }
 
-    /// What a host gives up where control cannot have both, short queues and what it got without: beside hosts without the agent.
+    /// What a host gives up where control cannot have both, short queues and what it got without.
     #[derive(Default)]
     pub enum Prefer {
         /// Goodput: bounds end where all hosts with them get less than 0.9 of what they got free, or others fill the queue.
@@ -123,7 +123,7 @@ keys! {
         /// *cooperative* How long control lasts that a peer's report has begun: as long as a peer reports it, or until the
         /// connection ends.
         peer_latch: PeerLatch = choice(PeerLatch::WORDS), "while-reported";
-        /// *lasthop* What a host gives up where others fill the queue: `"harmless"` ends control where it costs a tenth of the
+        /// *lasthop* What a host gives up where a short queue costs goodput: `"harmless"` ends control where it costs a tenth of the
         /// goodput, `"latency"` keeps round trips short while half of it is left. The same on all hosts.
         prefer: Prefer = choice(Prefer::WORDS), "harmless";
         /// *keceli* The length of the access point's downlink queue in packets, as the policy believes it to be.
