@@ -289,7 +289,7 @@ fn an_address_of_the_other_family_that_speaks_as_the_hosts_do_leaves_all() {
 /// Hosts do what most propose. So they lose much to a crowd, as long as that is there.
 #[test]
 fn six_datagrams_a_second_from_forged_addresses_leave_nearly_a_fifth_and_hosts_have_all_again_at_once() {
-    for identities in [None, Some(2)] {
+    for identities in [None, Some(2), Some(12)] {
         leaves(0.19, 0.9, Forger { identities, spoofs: true, ..trickle() });
     }
 }
