@@ -19,8 +19,8 @@
 //! it is 5 s ahead, a recording of the last 5 s before the start is heard, unless the host itself has been heard since.
 //!
 //! *What it leaves out*: who lies though he has the key; addresses that change without a beacon; who delivers a beacon from another
-//! address before the host's own arrives. What that host is sent goes to that address then, until its next beacon: to a third party's,
-//! if it is forged.
+//! address before the host's own arrives. What that host is sent goes to that address then, until its next beacon or note: to a third
+//! party's, if it is forged.
 
 use crate::beacon::Receiver;
 use crate::group::GroupId;
@@ -115,7 +115,7 @@ impl Relay {
     /// Why it is not passed on. No input makes this panic.
     pub fn on_datagram(&mut self, now: Time, wall_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<(), Reject> {
         let said = self.receiver.on_any(wall_ns, datagram)?;
-        // Ages, not times of day: a wall clock that is set back does not make it deaf.
+        // Ages, not times of day: a wall clock that is set back by less than 30 s does not make it deaf.
         let age = Span::from_nanos(wall_ns.saturating_sub(said.timestamp_ns));
         if age > now.saturating_since(self.started) {
             return Err(Reject::Stale);

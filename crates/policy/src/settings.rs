@@ -123,8 +123,8 @@ keys! {
         /// *cooperative* How long control lasts that a peer's report has begun: as long as a peer reports it, or until the
         /// connection ends.
         peer_latch: PeerLatch = choice(PeerLatch::WORDS), "while-reported";
-        /// *lasthop* What a host gives up where a short queue costs goodput: `"harmless"` ends control where it costs a tenth of the
-        /// goodput, `"latency"` keeps round trips short while half of it is left. The same on all hosts.
+        /// *lasthop* What a host gives up where a short queue costs goodput: `"harmless"` ends control where it costs a tenth of it, or
+        /// others fill the queue; `"latency"`, for hosts that all have the agent, where it costs half. The same on all hosts.
         prefer: Prefer = choice(Prefer::WORDS), "harmless";
         /// *keceli* The length of the access point's downlink queue in packets, as the policy believes it to be.
         access_queue_packets: u32 = integer(1, 100_000), 100;

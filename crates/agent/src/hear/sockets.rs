@@ -264,6 +264,8 @@ impl ToRelay {
                     if let Some(more) = self.log_limit.may_say(now) {
                         warn!("the relay {} is not reached: {}{more}", self.address, error.in_a_line());
                     }
+                    // Its silence is the same news.
+                    return;
                 }
             }
         }

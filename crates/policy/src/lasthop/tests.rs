@@ -156,7 +156,7 @@ fn uploads_and_downloads_get_equal_rates_and_a_short_queue() {
 
 /// A study may give every number any factor that its key takes.
 #[test]
-fn a_law_with_a_number_far_off_shares_what_there_is() {
+fn no_number_far_off_makes_the_law_panic_or_leave_nine_tenths_unused() {
     for (word, constant) in LawConstant::WORDS {
         for factor in [0.1, 0.45, 10.0] {
             let mut fluid = Fluid::of(&[Way::Up, Way::Down, Way::Up], 20);
