@@ -1,5 +1,6 @@
 //! The agent's configuration: a TOML file, and the command line's flags over it.
 
+use crate::hear::relay::relay_address;
 use lasthop_files::{MOST_TYPED_BYTES, text_of};
 use lasthop_kernel::Kernel;
 use lasthop_keys::Preset::Absent;
@@ -8,12 +9,12 @@ use lasthop_keys::{
     key, keys, line, number, texts,
 };
 use lasthop_laws::bound::LEASE;
-use lasthop_peers::{beacon, relay};
+use lasthop_peers::beacon;
 use lasthop_policy::{PolicyName, PolicySettings, Rts, TICK};
 use lasthop_status::Mode;
 use lasthop_units::Span;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -175,24 +176,14 @@ fn address() -> Takes<SocketAddr> {
 
 fn relay() -> Takes<SocketAddr> {
     line(64).and_then(|text| {
-        let address = text.parse::<SocketAddr>().or_else(|_| text.parse::<IpAddr>().map(|ip| (ip, relay::PORT).into()));
-        match address {
-            Ok(address) if address.port() > 0 && is_on_a_network(address.ip()) => Ok(address),
-            _ => Err(Problem::new(
+        relay_address(&text).ok_or_else(|| {
+            Problem::new(
                 format!("\"{text}\" cannot be that"),
                 "the IP address of one host on the network (not 127.0.0.1), or it and a port, such as \"192.0.2.7\" or \
                  \"[2001:db8::7]:29471\"",
-            )),
-        }
+            )
+        })
     })
-}
-
-/// Whether a socket that is bound to an interface can exchange datagrams with one host of this address, be it this one. An IPv4 address
-/// in IPv6's form takes a socket of both families, which the agent has not.
-fn is_on_a_network(ip: IpAddr) -> bool {
-    let is_ipv4_in_ipv6 = ip.to_canonical() != ip;
-    let is_for_many = ip.is_multicast() || ip == IpAddr::from(Ipv4Addr::BROADCAST);
-    !(is_ipv4_in_ipv6 || is_for_many || ip.is_loopback() || ip.is_unspecified())
 }
 
 fn cgroup() -> Takes<String> {
@@ -689,6 +680,10 @@ mod tests {
                 "agent.toml:3: rules[1].cgroup: is not there, and neither is `user`; accepted: a cgroup, a user, or both",
             ),
             (
+                "[beacon]\ngroup_key_file = \"group.key\"\nrelay = \"127.0.0.1\"",
+                "agent.toml:3: beacon.relay: \"127.0.0.1\" cannot be that; accepted: the IP address of one host on the network ",
+            ),
+            (
                 "[[rules]]\ncgroup = \"backup.service\"",
                 "agent.toml:2: rules[0].cgroup: \"backup.service\" cannot be that; accepted: a path as in /proc/PID/cgroup",
             ),
@@ -742,37 +737,6 @@ mod tests {
         ] {
             let message = error(text);
             assert!(message.contains(&format!(": {key}: ")) && message.contains("; accepted: "), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_relay_has_the_address_of_one_host_on_the_network() {
-        for address in
-            ["192.0.2.7", "192.0.2.7:1", "2001:db8::7", "[2001:db8::7]:29471", "fe80::7", "[fe80::7%2]:29471"]
-        {
-            let text = format!("[beacon]\ngroup_key_file = \"group.key\"\nrelay = \"{address}\"");
-            let read = Config::from_toml("agent.toml", &text, &[]);
-            assert!(read.is_ok_and(|config| config.beacon.relay.is_some()), "{address}");
-        }
-        for address in [
-            "127.0.0.1",
-            "127.1.2.3:29471",
-            "::1",
-            "0.0.0.0",
-            "::",
-            "255.255.255.255",
-            "224.0.0.1",
-            "ff12::6c68:6f70",
-            "::ffff:192.0.2.7",
-            "::ffff:127.0.0.1",
-            "192.0.2.7:0",
-            "relay.example",
-        ] {
-            let message = error(&format!("[beacon]\ngroup_key_file = \"group.key\"\nrelay = \"{address}\""));
-            let said = format!(
-                "agent.toml:3: beacon.relay: \"{address}\" cannot be that; accepted: the IP address of one host "
-            );
-            assert!(message.starts_with(&said), "{message}");
         }
     }
 

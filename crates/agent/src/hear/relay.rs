@@ -1,15 +1,15 @@
-//! The loop of a relay: its socket, and the time.
+//! The loop of a relay: its socket, and the time; and the addresses that one can have.
 
 use crate::clock;
 use crate::error::{Doing, Result};
 use crate::hear::sockets::mark;
 use lasthop_peers::beacon::{GroupKey, Receiver};
 use lasthop_peers::group::GroupId;
-use lasthop_peers::relay::{MOST_BYTES, Relay};
+use lasthop_peers::relay::{MOST_BYTES, PORT, Relay};
 use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -25,6 +25,21 @@ pub struct Relayed {
     pub sent: u64,
     /// Datagrams that were not passed on, by cause.
     pub refused: BTreeMap<String, u64>,
+}
+
+/// The address of a relay as it is written: an IP address, or one with a port. `None`: no host on the network has it.
+pub(crate) fn relay_address(text: &str) -> Option<SocketAddr> {
+    let alone = || text.parse::<IpAddr>().map(|ip| (ip, PORT).into());
+    let address = text.parse::<SocketAddr>().or_else(|_| alone()).ok()?;
+    (address.port() > 0 && is_on_a_network(address.ip())).then_some(address)
+}
+
+/// Whether a socket that is bound to an interface can exchange datagrams with one host of this address, be it this one. An IPv4
+/// address in IPv6's form takes a socket of both families, which the agent has not.
+fn is_on_a_network(ip: IpAddr) -> bool {
+    let is_ipv4_in_ipv6 = ip.to_canonical() != ip;
+    let is_for_many = ip.is_multicast() || ip == IpAddr::from(Ipv4Addr::BROADCAST);
+    !(is_ipv4_in_ipv6 || is_for_many || ip.is_loopback() || ip.is_unspecified())
 }
 
 /// Passes beacons on between the hosts with this key, until `stop` is set. `tell` gets a line when their number has changed.
@@ -70,4 +85,19 @@ pub fn serve_relay(socket: &UdpSocket, key: GroupKey, stop: &AtomicBool, tell: i
         }
     }
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relay_has_the_address_of_one_host_on_the_network() {
+        let can_be = "192.0.2.7 192.0.2.7:1 2001:db8::7 [2001:db8::7]:29471 fe80::7 [fe80::7%2]:29471";
+        assert!(can_be.split(' ').all(|text| relay_address(text).is_some_and(|address| address.port() > 0)));
+        let cannot = "127.0.0.1 127.1.2.3:29471 ::1 0.0.0.0 :: 255.255.255.255 224.0.0.1 ff12::6c68:6f70 \
+                      ::ffff:192.0.2.7 ::ffff:127.0.0.1 192.0.2.7:0 relay.example";
+        assert_eq!(cannot.split(' ').filter_map(relay_address).next(), None);
+        assert_eq!(relay_address("192.0.2.7"), relay_address("192.0.2.7:29471"));
+    }
 }
