@@ -301,6 +301,29 @@ mod tests {
         assert_eq!(heard, [Err(Reject::Stale), Err(Reject::Stale), Err(Reject::Stale), Ok(()), Ok(())]);
     }
 
+    /// What the page of threats grants an attacker, and no more.
+    #[test]
+    fn a_recording_of_a_host_whose_clock_is_ahead_is_heard_unless_the_host_was() {
+        let since = |milliseconds| Span::from_millis(milliseconds).as_nanos();
+        // Sent at 4 s, by a clock that is 2 s ahead, and recorded; the relay starts at 5 s.
+        let recorded = beacon(1, 7, since(6_000), Some(&key()));
+        let hear = |relay: &mut Relay, from, datagram: &[u8]| {
+            relay.on_datagram(at(5_500), WALL_NS + since(5_500), address(from), datagram)
+        };
+        assert_eq!(hear(&mut started(at(5_000)), 9, &recorded), Ok(()));
+        let mut relay = started(at(5_000));
+        assert_eq!(hear(&mut relay, 1, &beacon(1, 7, since(7_500), Some(&key()))), Ok(()));
+        assert!(hear(&mut relay, 9, &recorded).is_err());
+    }
+
+    #[test]
+    fn a_relay_whose_clock_is_set_back_by_less_than_30_s_goes_on_hearing() {
+        let since = |milliseconds| Span::from_millis(milliseconds).as_nanos();
+        let say = beacon(1, 7, since(60_500), Some(&key()));
+        let mut relay = started(at(60_000));
+        assert_eq!(relay.on_datagram(at(60_500), WALL_NS + since(31_000), address(1), &say), Ok(()));
+    }
+
     #[test]
     fn fifty_hosts_fit_in_few_datagrams() {
         let mut relay = relay();
