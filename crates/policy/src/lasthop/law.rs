@@ -1,13 +1,6 @@
 //! The law: when windows are bounded, which queue is aimed at, and the rate that each host may have.
 //!
-//! ```text
-//!           congested for 5 s, or most propose an aim
-//!  Free ───────────────────────────────────────────────> Bound: steps of 5 s and two round trips; first, the least aim
-//!   ^                                                      │ bad: a queue 2.5 times as long, and wait
-//!   └── bad, and the queue would be what it was ───────────┘ good: the same again; after the wait 0.4 of it
-//! ```
-//!
-//! Every host proposes; what most propose is what all do.
+//! Its states are drawn in docs/models/policy-lasthop-states.dot. Every host proposes; what most propose is what all do.
 
 use super::constants::Constants;
 use super::group::{Group, median};
