@@ -84,14 +84,15 @@ fn reply(question: &Question) -> io::Result<(Answer, Vec<u8>)> {
     let answer = match question {
         Question::Look(path) => {
             let found = fs::symlink_metadata(path)?;
-            // Size and links of a folder change with what others do: /proc has a link for each process.
-            let (size, links) = if found.is_dir() { (4096, 1) } else { (found.size(), found.nlink()) };
+            // Size, links and time of a folder change with what others do in it: /proc has a link for each process.
+            let of_file = || (found.size(), found.nlink(), found.mtime().try_into().unwrap_or(0));
+            let (size, links, modified_s) = if found.is_dir() { (4096, 1, 0) } else { of_file() };
             // Folders are open to all users of the guest: what the caller may not see, this process is refused.
             let open = if found.is_dir() { 0o555 } else { 0 };
             Answer::Entry(Entry {
                 mode: found.mode() | open,
                 size,
-                modified_s: found.mtime().try_into().unwrap_or(0),
+                modified_s,
                 links: u32::try_from(links).unwrap_or(u32::MAX),
                 user: found.uid(),
                 group: found.gid(),
@@ -159,7 +160,7 @@ mod tests {
         };
         assert!(matches!(ask(Question::Look(path("text"))), Answer::Entry(Entry { size: 10, .. })));
         let folder_itself = ask(Question::Look(folder.path().display().to_string()));
-        assert!(matches!(folder_itself, Answer::Entry(Entry { size: 4096, links: 1, .. })));
+        assert!(matches!(folder_itself, Answer::Entry(Entry { size: 4096, links: 1, modified_s: 0, .. })));
         assert!(matches!(ask(Question::Look(path("none"))), Answer::Refused(nix::libc::ENOENT)));
         assert!(matches!(ask(Question::Target(path("link"))), Answer::Target(to) if to == "text"));
         let read = Question::Read { path: path("link"), at: 3, bytes: 100 };
