@@ -18,6 +18,9 @@
 //! 4. Files leave by a shared folder (9p), whose answers come at any time: so it is mounted when the job has ended.
 //! 5. A job that needs this machine's files asks through a window of the guest's memory, and waits for the answer within an instruction.
 //!
+//! One thing is left: how much the emulator keeps of a page table depends on this machine's clock (tlb_mmu_resize_locked). A kernel lets
+//! a thread write by what is kept while another of the same process forks; then two runs may differ.
+//!
 //! What changes the bytes: scenario, seed, kernel, this program with its libraries, and QEMU's version.
 //!
 //! *What it leaves out*: processors but x86-64 and `AArch64`; more than one in a guest; caches and their misses. Under an arm64 kernel no job

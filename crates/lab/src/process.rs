@@ -1,6 +1,7 @@
 //! Child processes in a host's namespace. They never outlive the laboratory.
 
 use crate::namespace::Namespace;
+use crate::real_time::Scheduling;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
@@ -32,14 +33,19 @@ impl Process {
         Self::spawn_with(command, None, &[])
     }
 
+    /// No network's thread interrupts the fork, if the kernel allows priorities. Until a fork has ended, another thread may write to
+    /// a page that is now shared with the child: whether the processor lets it depends on what it has kept of the old page table, and
+    /// an emulated one keeps what this machine's clock decides. It would also wait for the end of the fork, behind all others.
     fn spawn_with(mut command: Command, inside: Option<RawFd>, inherited: &[RawFd]) -> io::Result<Self> {
         let inherited = inherited.to_vec();
         let parent = Pid::this();
-        // SAFETY: between fork and exec there are only async-signal-safe system calls: prctl, getppid, setns and fcntl.
-        // The descriptors are open in the parent, which waits for the exec.
+        let before = Scheduling::here();
+        // SAFETY: between fork and exec there are only async-signal-safe system calls: sched_setscheduler, prctl, getppid, setns and
+        // fcntl. The descriptors are open in the parent, which waits for the exec.
         #[allow(unsafe_code)]
         unsafe {
             command.pre_exec(move || {
+                before.take();
                 set_pdeathsig(Signal::SIGKILL)?;
                 if getppid() != parent {
                     // The parent died between the fork and the line above.
@@ -55,7 +61,12 @@ impl Process {
                 Ok(())
             });
         }
-        command.spawn().map(Self)
+        let precedes = Scheduling::BEFORE_NETWORKS.take();
+        let started = command.spawn();
+        if precedes {
+            before.take();
+        }
+        started.map(Self)
     }
 }
 

@@ -608,22 +608,46 @@ fn flow_of(packet: &[u8]) -> u32 {
 pub(crate) fn be_woken_exactly() -> bool {
     // Some containers refuse both. Lateness is measured anyway.
     let _ = set_timerslack(1);
-    schedule(libc::SCHED_FIFO, 1)
+    Scheduling { policy: libc::SCHED_FIFO, priority: 1 }.take()
 }
 
 /// Gives up the priority: a thread that never sleeps would starve the rest of the machine. `what`: what it does.
 pub(crate) fn be_ordinary(what: &str) {
     warn!("{what} cannot keep up with this scenario in real time; it goes on as an ordinary thread");
-    schedule(libc::SCHED_OTHER, 0);
+    Scheduling { policy: libc::SCHED_OTHER, priority: 0 }.take();
 }
 
-/// Sets the scheduling policy and priority of the calling thread. Returns whether the kernel allows them.
-fn schedule(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
-    let priority = libc::sched_param { sched_priority };
-    // SAFETY: 0 is the calling thread, and the parameter outlives the call.
-    #[allow(unsafe_code)]
-    unsafe {
-        libc::sched_setscheduler(0, policy, &raw const priority) == 0
+/// A scheduling policy and its priority (sched(7)).
+#[derive(Clone, Copy)]
+pub(crate) struct Scheduling {
+    policy: libc::c_int,
+    priority: libc::c_int,
+}
+
+impl Scheduling {
+    /// Precedes what [`be_woken_exactly`].
+    pub(crate) const BEFORE_NETWORKS: Self = Self { policy: libc::SCHED_FIFO, priority: 2 };
+
+    /// The calling thread's.
+    pub(crate) fn here() -> Self {
+        let mut priority = libc::sched_param { sched_priority: 0 };
+        // SAFETY: 0 is the calling thread, and the parameter outlives the calls, which cannot fail for it.
+        #[allow(unsafe_code)]
+        let policy = unsafe {
+            libc::sched_getparam(0, &raw mut priority);
+            libc::sched_getscheduler(0)
+        };
+        Self { policy, priority: priority.sched_priority }
+    }
+
+    /// The calling thread takes it. Returns whether the kernel allows that. One system call, without memory.
+    pub(crate) fn take(self) -> bool {
+        let priority = libc::sched_param { sched_priority: self.priority };
+        // SAFETY: 0 is the calling thread, and the parameter outlives the call.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::sched_setscheduler(0, self.policy, &raw const priority) == 0
+        }
     }
 }
 
