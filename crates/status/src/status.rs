@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
+/// Without a group key, so many hosts are called a crowd: twelve forged addresses leave each of three hosts a fifth of its share
+/// (docs/models/beacon-threat-model.md).
+const CROWD: u32 = 12;
+
 /// An agent's present state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -33,6 +37,9 @@ pub struct Status {
     pub group: Option<String>,
     /// Other agents heard.
     pub peers: u32,
+    /// Whether they are believed without a group key: then each forged address is one of them.
+    #[serde(default)]
+    pub unsigned: bool,
     /// Datagrams on the beacons' port that were not heard since the start, by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rejected: BTreeMap<String, u64>,
@@ -199,6 +206,7 @@ impl Status {
             access_point: ready.group.clone(),
             group: ready.group.clone(),
             peers: 0,
+            unsigned: false,
             rejected: BTreeMap::new(),
             relay: None,
             terminals: 0,
@@ -311,7 +319,13 @@ impl fmt::Display for Status {
                 "  peers    0 heard: alone here, or a firewall or the access point keeps their beacons away"
             )?,
             _ => {
-                writeln!(f, "  peers    {peers} heard; {} of them with something to send", terminals.saturating_sub(1))?
+                let crowd = if self.unsigned && *peers >= CROWD {
+                    ": a crowd, and perhaps forged, for there is no group key"
+                } else {
+                    ""
+                };
+                let sending = terminals.saturating_sub(1);
+                writeln!(f, "  peers    {peers} heard; {sending} of them with something to send{crowd}")?;
             }
         }
         if let Some(relay) = &self.relay {
@@ -413,6 +427,18 @@ mod tests {
   gain     this host 4.95 Mb/s now, 5.5 Mb/s while free: -10 %; all hosts 24.7 Mb/s now, 28.3 Mb/s while free: -13 %
   delay    round trip 34 ms now, 370 ms while free";
         assert_eq!(status().to_string(), expected);
+    }
+
+    #[test]
+    fn a_crowd_that_anybody_may_have_forged_is_called_so() {
+        let line = |peers, unsigned| {
+            let status = Status { peers, unsigned, ..status() }.to_string();
+            status.lines().nth(1).expect("a line").to_owned()
+        };
+        let many = "  peers    12 heard; 3 of them with something to send";
+        assert_eq!(line(12, true), format!("{many}: a crowd, and perhaps forged, for there is no group key"));
+        assert_eq!(line(12, false), many);
+        assert!(!line(11, true).contains("crowd"));
     }
 
     #[test]
