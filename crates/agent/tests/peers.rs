@@ -365,7 +365,7 @@ fn who_only_observes_hears_the_others_and_sends_nothing() {
     let observes = Running::start_on(&a, observe, busy());
     observes.wait_for_tick("some beacons", |tick| tick.beacons.heard >= 10 && tick.terminals == 2);
     let status = observes.status();
-    assert_eq!((status.peers, status.unsigned), (1, true));
+    assert_eq!((status.peers, status.authenticated), (1, false));
     assert_eq!(arrived(&b), before, "packets from the one that only observes");
     let summary = observes.stop().0.expect("a clean stop");
     assert_eq!((summary.beacons.sent, summary.beacons.unsent), (0, 0));

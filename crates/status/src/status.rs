@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Without a group key, so many hosts are called a crowd: twelve forged addresses leave each of three hosts a fifth of its share
-/// (docs/models/beacon-threat-model.md).
+/// From so many hosts on, heard without a group key, the status speaks of a crowd, as the alert LasthopCrowd does. Twelve forged
+/// addresses leave three hosts a fifth of their goodput (crates/policy/tests/forged.rs).
 const CROWD: u32 = 12;
 
 /// An agent's present state.
@@ -24,7 +24,7 @@ pub struct Status {
     pub interface: String,
     /// Whether it can see and control connections now. `false`: it cannot use the interface, logs the reason and
     /// retries.
-    #[serde(default = "is_loaded")]
+    #[serde(default = "was_so")]
     pub loaded: bool,
     /// The mode in which it runs. It is lesser than configured if the kernel lacks a feature.
     pub mode: Mode,
@@ -37,9 +37,9 @@ pub struct Status {
     pub group: Option<String>,
     /// Other agents heard.
     pub peers: u32,
-    /// Whether they are believed without a group key: then each forged address is one of them.
-    #[serde(default)]
-    pub unsigned: bool,
+    /// Whether they are authenticated by a group key. Without one, each forged address is one of them.
+    #[serde(default = "was_so")]
+    pub authenticated: bool,
     /// Datagrams on the beacons' port that were not heard since the start, by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rejected: BTreeMap<String, u64>,
@@ -189,7 +189,7 @@ pub struct ProgramStatus {
 }
 
 /// Agents older than this key did not report it.
-const fn is_loaded() -> bool {
+const fn was_so() -> bool {
     true
 }
 
@@ -206,7 +206,7 @@ impl Status {
             access_point: ready.group.clone(),
             group: ready.group.clone(),
             peers: 0,
-            unsigned: false,
+            authenticated: true,
             rejected: BTreeMap::new(),
             relay: None,
             terminals: 0,
@@ -319,7 +319,7 @@ impl fmt::Display for Status {
                 "  peers    0 heard: alone here, or a firewall or the access point keeps their beacons away"
             )?,
             _ => {
-                let crowd = if self.unsigned && *peers >= CROWD {
+                let crowd = if !self.authenticated && *peers >= CROWD {
                     ": a crowd, and perhaps forged, for there is no group key"
                 } else {
                     ""
@@ -431,14 +431,14 @@ mod tests {
 
     #[test]
     fn a_crowd_that_anybody_may_have_forged_is_called_so() {
-        let line = |peers, unsigned| {
-            let status = Status { peers, unsigned, ..status() }.to_string();
+        let line = |peers, authenticated| {
+            let status = Status { peers, authenticated, ..status() }.to_string();
             status.lines().nth(1).expect("a line").to_owned()
         };
         let many = "  peers    12 heard; 3 of them with something to send";
-        assert_eq!(line(12, true), format!("{many}: a crowd, and perhaps forged, for there is no group key"));
-        assert_eq!(line(12, false), many);
-        assert!(!line(11, true).contains("crowd"));
+        assert_eq!(line(12, false), format!("{many}: a crowd, and perhaps forged, for there is no group key"));
+        assert_eq!(line(12, true), many);
+        assert!(!line(11, false).contains("crowd"));
     }
 
     #[test]

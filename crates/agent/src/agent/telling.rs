@@ -141,7 +141,7 @@ impl Agent<'_> {
         let too_many_cgroups = self.tcp.as_ref().map_or(&[][..], |tcp| tcp.too_many_cgroups());
         self.status = Status {
             peers: count(peers.peers().len()),
-            unsigned: !peers.is_authenticated(),
+            authenticated: peers.is_authenticated(),
             terminals: peers.terminals(),
             connections: count(samples.len()).saturating_add(asleep),
             asleep,
