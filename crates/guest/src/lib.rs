@@ -18,8 +18,9 @@
 //! 4. Files leave by a shared folder (9p), whose answers come at any time: so it is mounted when the job has ended.
 //! 5. A job that needs this machine's files asks through a window of the guest's memory, and waits for the answer within an instruction.
 //!
-//! One thing is left: how much the emulator keeps of a page table depends on this machine's clock (tlb_mmu_resize_locked). A kernel lets
-//! a thread write by what is kept while another of the same process forks; then two runs may differ.
+//! *One thing is left.* How many entries the emulator's TLB keeps depends on this machine's clock (accel/tcg/cputlb.c,
+//! tlb_mmu_resize_locked). While one thread forks, Linux lets another of its process write by an entry that is left of the old page
+//! table; without that entry the other waits. So two runs of a program that forks with several threads may differ.
 //!
 //! What changes the bytes: scenario, seed, kernel, this program with its libraries, and QEMU's version.
 //!

@@ -33,9 +33,9 @@ impl Process {
         Self::spawn_with(command, None, &[])
     }
 
-    /// No network's thread interrupts the fork, if the kernel allows priorities. Until a fork has ended, another thread may write to
-    /// a page that is now shared with the child: whether the processor lets it depends on what it has kept of the old page table, and
-    /// an emulated one keeps what this machine's clock decides. It would also wait for the end of the fork, behind all others.
+    /// No network's thread interrupts the fork on its processor, if the kernel allows priorities. A thread that writes during a fork
+    /// waits for its end, unless the processor's TLB has an old entry: in an emulated machine this machine's clock decides
+    /// that (crates/guest, "one thing is left").
     fn spawn_with(mut command: Command, inside: Option<RawFd>, inherited: &[RawFd]) -> io::Result<Self> {
         let inherited = inherited.to_vec();
         let parent = Pid::this();
@@ -75,5 +75,27 @@ impl Drop for Process {
         // After an earlier wait, neither has any effect.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+
+    /// The scheduling policy in /proc/PID/stat (proc(5), field 41), behind the name in parentheses.
+    fn policy(stat: &str) -> String {
+        stat.rsplit_once(") ").expect("a name").1.split(' ').nth(41 - 3).expect("a policy").to_owned()
+    }
+
+    #[test]
+    fn the_priority_of_a_start_ends_with_it_for_parent_and_child() {
+        let here = || policy(&std::fs::read_to_string("/proc/thread-self/stat").expect("readable"));
+        let before = here();
+        let mut command = Command::new("cat");
+        command.arg("/proc/self/stat").stdout(Stdio::piped());
+        let mut process = Process::spawn_here(command).expect("started");
+        let said = io::read_to_string(process.0.stdout.take().expect("a pipe")).expect("text");
+        assert_eq!((policy(&said), here()), (before.clone(), before));
     }
 }
