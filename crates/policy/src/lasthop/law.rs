@@ -23,6 +23,8 @@ pub(super) struct Law {
     /// No queue is made shorter before this; the next such wait.
     pub(super) waits_until: Time,
     patience: Span,
+    /// What all hosts together got in the latest good step at the least aim; zero: none since a wait has ended by it.
+    proven: Rate,
     /// Without bulk connections for so long.
     idle: Span,
 }
@@ -45,6 +47,8 @@ pub(super) struct Free {
     pub(super) congested: Span,
     /// Whether the queue is as long as a congested one, be it for slow start.
     sees_queue: bool,
+    /// All hosts have got what they did in that step for so long: others that filled the queue are gone.
+    returned: Span,
 }
 
 /// The bounds that hold, and what they have shown.
@@ -160,6 +164,10 @@ impl Law {
     /// Without bounds: measures what all get, and proposes some if the queue is congested.
     fn look(&mut self, host: &Host, group: &Group, mut free: Free) -> Free {
         let constants = self.parts.constants;
+        free.returned = if self.returns(group.total) { free.returned + host.elapsed } else { Span::ZERO };
+        if free.returned > constants.recent {
+            self.stop_waiting(host.now);
+        }
         if host.now >= self.waits_until {
             self.harm = None;
         }
@@ -188,6 +196,19 @@ impl Law {
             None
         };
         free
+    }
+
+    /// Whether all get nearly what they did in a good step at the least aim: who filled the queue since is gone.
+    fn returns(&self, total: Rate) -> bool {
+        let constants = self.parts.constants;
+        self.proven > Rate::ZERO && total > self.proven * constants.keeps && self.parts.has(LawPart::Return)
+    }
+
+    /// Not twice without another such step: beside others that stay it would be one trial after the other.
+    fn stop_waiting(&mut self, now: Time) {
+        if now < self.waits_until {
+            (self.waits_until, self.proven) = (now, Rate::ZERO);
+        }
     }
 
     /// Most have begun: so does this host.
@@ -295,10 +316,16 @@ impl Law {
             };
             return;
         }
+        if self.returns(got) {
+            self.stop_waiting(now);
+        }
         let goes_down = now >= self.waits_until;
         self.proposal = Some(Proposal::Aim(if goes_down { (step.aim * constants.step).max(least) } else { step.aim }));
-        if goes_down && step.aim <= least * 1.01 {
-            self.patience = Span::ZERO;
+        if step.aim <= least * 1.01 {
+            self.proven = got;
+            if goes_down {
+                self.patience = Span::ZERO;
+            }
         }
     }
 }
@@ -319,7 +346,10 @@ impl Bounds {
         let room = (group.base + aim).as_secs_f64();
         if host.now.saturating_since(self.since) > TICK * 2 {
             let off = (group.queue.as_secs_f64() - aim.as_secs_f64()) / room;
-            rate = rate * (1.0 - constants.gain * off.clamp(-0.5, 0.5));
+            let moved = rate * (1.0 - constants.gain * off.clamp(-0.5, 0.5));
+            let least = rate.min(own);
+            let whole = self.whole(least, host, group, aim, parts);
+            rate = whole.map_or(moved, |most| moved.min(most.max(least)));
         }
         // Half of an equal share of what all got without bounds.
         let least = self.free * (1.0 / (constants.believed * f64::from(group.hosts.max(1))));
@@ -328,6 +358,20 @@ impl Bounds {
         } else {
             Rate::ZERO
         });
+    }
+
+    /// The rate at which windows stay as they are, where one segment more in each would fill the queue aimed at; `None`:
+    /// it would not. Where paths are long or differ, or aggregates need windows, the shorter queue would cost goodput.
+    fn whole(&self, rate: Rate, host: &Host, group: &Group, aim: Span, parts: Parts) -> Option<Rate> {
+        let constants = parts.constants;
+        let one = Rate::over(host.segment, host.base + aim) * f64::from(host.bulk);
+        let windows =
+            (rate.as_bps() as f64 / one.as_bps().max(1) as f64).ceil().max(f64::from(constants.least_segments));
+        let next = (group.base + group.queue) * (1.0 + 1.0 / windows);
+        let fills = group.queue < aim && next > group.base + aim * constants.keeps;
+        let is_short = group.base < aim && self.got() < constants.aggregates && one > Rate::ZERO;
+        // Half a segment below: hosts whose paths differ a little have the same windows.
+        (fills && is_short && parts.has(LawPart::WholeWindows)).then(|| one * (windows - 0.5))
     }
 
     /// Keeps the rate below the edge; whether the medium has just collapsed, as it does where PHY rates fall back because of

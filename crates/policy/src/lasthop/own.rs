@@ -42,6 +42,8 @@ pub(super) struct Host {
     /// RTT − lowest RTT, and lowest RTT: means over the bulk connections; `None`: no RTT is of now.
     pub(super) queue: Option<Span>,
     pub(super) base: Span,
+    /// The payload of a segment, the largest of its bulk uploads; zero: it has none.
+    pub(super) segment: Bytes,
 }
 
 /// How much a mean keeps of the past, that forgets within `age`.
@@ -79,11 +81,13 @@ impl Own {
         let before = std::mem::take(&mut self.flows);
         self.flows.reserve(seen.flows.len());
         let mut got = Bytes::ZERO;
+        let mut segment = 0;
         let mut round_trips = Vec::new();
         for flow in seen.flows {
             let (state, moved) = Flow::on_tick(before.get(&flow.id), flow, (now, elapsed, over), self.parts);
             got += moved;
             round_trips.extend(state.round_trips(flow, now, self.parts.constants.recent));
+            segment = if state.uploads { segment.max(flow.tcp.mss_bytes) } else { segment };
             self.flows.insert(flow.id, state);
         }
         self.delivered = mean(self.delivered, kept(elapsed, self.parts.constants.delivered_age), Rate::over(got, over));
@@ -96,6 +100,7 @@ impl Own {
             bulk: u32::try_from(self.flows.values().filter(|flow| flow.bulk()).count()).unwrap_or(u32::MAX),
             queue: (count > 0).then(|| sum(|(rtt, lowest)| rtt.saturating_sub(*lowest)) / count.max(1)),
             base: sum(|(_, lowest)| *lowest) / count.max(1),
+            segment: Bytes::new(u64::from(segment)),
         }
     }
 }

@@ -30,6 +30,10 @@ words! {
         SecondLoss = "second-loss",
         /// The wait after a bad step doubles.
         Patience = "patience",
+        /// A wait ends once all get again what they did in a good step at the least aim.
+        Return = "return",
+        /// Where one segment more in each window would fill the queue aimed at, rates do not grow.
+        WholeWindows = "whole-windows",
         /// Where the medium collapses, rates stay below where it did.
         Edge = "edge",
         /// Connections get back their windows when bounds end.
