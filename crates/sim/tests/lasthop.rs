@@ -71,6 +71,33 @@ fn ten_uploads_have_what_the_best_bound_has_in_equal_shares_with_a_short_queue()
     }
 }
 
+/// Windows of two segments fill a short path, and windows of three get no more.
+#[test]
+fn over_a_short_path_windows_do_not_flip_between_two_and_three() {
+    for (hosts, part) in [(10, 0.7), (20, 0.75)] {
+        let count = format!("hosts.0.count={hosts}");
+        let ours = run(UPLOADS, &["path.rtt_ms=4", &count]);
+        let flips = run(UPLOADS, &["path.rtt_ms=4", &count, "hosts.0.leave_out=whole-windows"]);
+        let goodput = ours.aggregate_goodput_mbps / flips.aggregate_goodput_mbps;
+        println!("{hosts}: {goodput:.3}, {:.1} ms of {:.1}", p95(&ours), p95(&flips));
+        assert!(goodput >= 0.99, "{hosts}: {goodput}");
+        assert!(p95(&ours) <= part * p95(&flips), "{hosts}: {} of {} ms", p95(&ours), p95(&flips));
+    }
+}
+
+/// Of a host without the agent, from 80 to 95 s; measured from 20 s after its end on.
+#[test]
+fn after_a_burst_of_another_host_the_queue_is_short_again() {
+    let after = |more: &str| {
+        let scenario = format!("{UPLOADS}{OTHERS}").replace("warmup_s = 60", "warmup_s = 115");
+        let burst = "hosts.1.flows.0.start_s=80";
+        run(&scenario, &["path.rtt_ms=20", "hosts.0.count=5", burst, "hosts.1.flows.0.stop_s=95", more])
+    };
+    let (ours, waits) = (after("hosts.0.policy=lasthop"), after("hosts.0.leave_out=return"));
+    println!("{:.0} ms of {:.0}", p95(&ours), p95(&waits));
+    assert!(p95(&ours) <= p95(&waits) / 10.0, "{} of {} ms", p95(&ours), p95(&waits));
+}
+
 /// Rates that fall back because of collisions: without control ten hosts have a fifth of what the medium can carry. Runs
 /// differ much, so the mean of four counts.
 #[test]

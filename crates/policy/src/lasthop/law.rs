@@ -165,9 +165,6 @@ impl Law {
     fn look(&mut self, host: &Host, group: &Group, mut free: Free) -> Free {
         let constants = self.parts.constants;
         free.returned = if self.returns(group.total) { free.returned + host.elapsed } else { Span::ZERO };
-        if free.returned > constants.recent {
-            self.stop_waiting(host.now);
-        }
         if host.now >= self.waits_until {
             self.harm = None;
         }
@@ -188,6 +185,10 @@ impl Law {
             false if self.parts.has(LawPart::Lull) => free.congested.saturating_sub(host.elapsed),
             false => Span::ZERO,
         };
+        if free.returned > constants.recent && host.now < self.waits_until && free.sees_queue {
+            (free.total, free.congested) = (free.total.max(self.proven), constants.step_for);
+            self.stop_waiting(host.now);
+        }
         self.proposal = if host.now < self.waits_until {
             Some(Proposal::Free)
         } else if free.congested >= constants.step_for {

@@ -207,29 +207,63 @@ fn while_a_queue_is_looked_at_the_reason_counts_the_seconds_down() {
     assert!(waits.len() >= 9 && waits.iter().all(|reason| reason.contains("limits begin")), "{reasons:#?}");
 }
 
-/// What they leave, the others take: each step shows it. They go back, and wait longer after each: soon five minutes.
+/// What they leave, the others take: each step shows it. They go back, and wait longer after each: soon five minutes. So
+/// it is where bounds held before the others came.
 #[test]
 fn beside_hosts_that_fill_the_queue_trials_are_few_and_short() {
-    let mut fluid = Fluid::of(&[Way::Up; 5], 20);
-    // The others keep the queue as long as it was.
-    let filled = 10.0 * WINDOW;
-    let (mut bounded, mut got) = (Vec::new(), 0.0);
-    for tick in 0..4000 {
-        let held: f64 = fluid.hosts.iter().map(|(_, way, _, bound)| window(*way, *bound)).sum();
-        fluid.others = filled - held;
-        let before: f64 = fluid.got.iter().sum();
-        fluid.tick();
-        got += fluid.got.iter().sum::<f64>() - before;
-        // More than half of the windows is a step back, or no bounds.
-        if fluid.hosts.iter().all(|(_, way, _, bound)| window(*way, *bound) < 0.5 * WINDOW) {
-            bounded.push(tick);
+    for alone_s in [0, 100] {
+        let mut fluid = Fluid::of(&[Way::Up; 5], 20);
+        fluid.run(alone_s);
+        let all_wait = |fluid: &Fluid| fluid.hosts.iter().all(|(_, way, _, bound)| window(*way, *bound) < 0.5 * WINDOW);
+        assert_eq!(all_wait(&fluid), alone_s > 0);
+        // The others keep the queue as long as it was.
+        let filled = 10.0 * WINDOW;
+        let (mut bounded, mut got) = (Vec::new(), 0.0);
+        for tick in 0..4000 {
+            let held: f64 = fluid.hosts.iter().map(|(_, way, _, bound)| window(*way, *bound)).sum();
+            fluid.others = filled - held;
+            let before: f64 = fluid.got.iter().sum();
+            fluid.tick();
+            got += fluid.got.iter().sum::<f64>() - before;
+            // More than half of the windows is a step back, or no bounds.
+            if all_wait(&fluid) {
+                bounded.push(tick);
+            }
         }
+        assert!(got / 2000.0 > 0.9 * CAPACITY / 2.0, "{alone_s}: {}", got / 2000.0);
+        let trials: Vec<_> = bounded.chunk_by(|one, next| next - one == 1).map(|trial| trial[0]).collect();
+        assert!((3..8).contains(&trials.len()), "{alone_s}: {trials:?}");
+        let waits: Vec<_> = trials.windows(2).map(|pair| pair[1] - pair[0]).skip_while(|wait| *wait < 2 * 80).collect();
+        assert!(waits.len() >= 2 && waits[1..].iter().all(|wait| *wait > 2 * 300), "{alone_s}: {trials:?}");
     }
-    assert!(got / 2000.0 > 0.9 * CAPACITY / 2.0, "{}", got / 2000.0);
-    let trials: Vec<_> = bounded.chunk_by(|one, next| next - one == 1).map(|trial| trial[0]).collect();
-    assert!((3..8).contains(&trials.len()), "{trials:?}");
-    let waits: Vec<_> = trials.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(waits[0] > 2 * 80 && waits[1..].iter().all(|wait| *wait > 2 * 300), "{trials:?}");
+}
+
+/// The others are gone after 15 s, and all get again what they did: nobody waits for the end of a minute.
+#[test]
+fn after_a_burst_of_others_bounds_are_back_within_seconds() {
+    let until_back = |parts| {
+        let mut fluid = Fluid::of(&[Way::Up; 5], 20);
+        fluid.hosts.iter_mut().for_each(|(policy, ..)| {
+            *policy = Lasthop::new(&PolicySettings::default()).with(parts);
+        });
+        fluid.run(100);
+        assert_eq!(fluid.bounded(), 5);
+        for _ in 0..30 {
+            let held: f64 = fluid.hosts.iter().map(|(_, way, _, bound)| window(*way, *bound)).sum();
+            fluid.others = 10.0 * WINDOW - held;
+            fluid.tick();
+        }
+        assert_eq!(fluid.bounded(), 0, "they gave up");
+        fluid.others = 0.0;
+        (1..400).find(|_| {
+            fluid.tick();
+            fluid.bounded() == 5
+        })
+    };
+    let (with, without) = (until_back(Parts::ALL), until_back(Parts::without(LawPart::Return)));
+    println!("{with:?} and {without:?} ticks");
+    assert!(with.is_some_and(|ticks| ticks <= 10), "{with:?}");
+    assert!(without.is_some_and(|ticks| ticks > 40), "{without:?}");
 }
 
 /// One liar of ten takes at most a tenth of what the others would have.
