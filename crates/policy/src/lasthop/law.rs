@@ -47,7 +47,7 @@ pub(super) struct Free {
     pub(super) congested: Span,
     /// Whether the queue is as long as a congested one, be it for slow start.
     sees_queue: bool,
-    /// All hosts have got what they did in that step for so long: others that filled the queue are gone.
+    /// All hosts have got nearly `proven` again for so long: others that filled the queue are gone.
     returned: Span,
 }
 
