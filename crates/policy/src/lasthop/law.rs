@@ -362,7 +362,7 @@ impl Bounds {
     }
 
     /// The rate at which windows stay as they are, where one segment more in each would fill the queue aimed at; `None`:
-    /// it would not. Where paths are long or differ, or aggregates need windows, the shorter queue would cost goodput.
+    /// it would not. Where paths are long, or aggregates need windows, the shorter queue would cost goodput.
     fn whole(&self, rate: Rate, host: &Host, group: &Group, aim: Span, parts: Parts) -> Option<Rate> {
         let constants = parts.constants;
         let one = Rate::over(host.segment, host.base + aim) * f64::from(host.bulk);
