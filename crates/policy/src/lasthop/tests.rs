@@ -239,6 +239,30 @@ fn beside_hosts_that_fill_the_queue_trials_are_few_and_short() {
     }
 }
 
+/// Others that stay, but leave hosts nearly all they had, end one wait early, and no more.
+#[test]
+fn beside_few_others_that_stay_a_wait_ends_early_once() {
+    let trials = |parts| {
+        let mut fluid = Fluid::of(&[Way::Up; 5], 20);
+        fluid.hosts.iter_mut().for_each(|(policy, ..)| {
+            *policy = Lasthop::new(&PolicySettings::default()).with(parts);
+        });
+        fluid.run(100);
+        assert_eq!(fluid.bounded(), 5);
+        fluid.others = 0.4 * WINDOW;
+        let bounded: Vec<bool> = (0..4000)
+            .map(|_| {
+                fluid.tick();
+                fluid.bounded() == 5
+            })
+            .collect();
+        bounded.windows(2).filter(|pair| !pair[0] && pair[1]).count()
+    };
+    let (with, without) = (trials(Parts::ALL), trials(Parts::without(LawPart::Return)));
+    println!("{with} and {without} trials");
+    assert!(with > 0 && with <= without + 1, "{with} and {without}");
+}
+
 /// The others are gone after 15 s, and all get again what they did: nobody waits for the end of a minute.
 #[test]
 fn after_a_burst_of_others_bounds_are_back_within_seconds() {
