@@ -53,7 +53,8 @@ constants! {
     step_for: Span = Span::from_secs(5), StepFor "step-for";
     /// A step is judged by what comes after this and one round trip.
     judged_from: Span = Span::from_secs(3), JudgedFrom "judged-from";
-    /// A step is bad where all hosts together get less than this part of what they got without bounds.
+    /// A step is bad where all hosts together get less than this part of what they got without bounds. A wait ends above this
+    /// part of what they got in a good step. A queue above this part of its aim is full, for whole windows.
     keeps: f64 = 0.9, Keeps "keeps";
     /// A step is bad where hosts get no more than `grows` times that, behind a queue above so many times its aim: others
     /// fill it.
